@@ -1,0 +1,75 @@
+"""The one style sheet, generated from a theme's tokens; class and property selectors only.
+
+What is rounded, animated or drawn over several states is painted by its widget instead. Knows no
+Qt: it only writes text.
+"""
+
+from __future__ import annotations
+
+from app.theme_tokens import Tokens
+
+
+def style_sheet(tokens: Tokens, scale: float) -> str:
+    """Return the style sheet of ``tokens`` with every length multiplied by ``scale``."""
+    return "\n".join(
+        (_buttons(tokens, scale), _floating(tokens, scale), _scrolling(tokens, scale))
+    )
+
+
+def _buttons(t: Tokens, scale: float) -> str:
+    radius = round(8 * scale)
+    small = round(7 * scale)
+    tall = round(34 * scale)
+    low = round(30 * scale)
+    side = round(12 * scale)
+    return f"""
+QPushButton {{
+    background: {t.button}; color: {t.text}; border: none; font-weight: 500;
+    border-radius: {radius}px; min-height: {tall}px; max-height: {tall}px;
+    padding: 0 {side}px;
+}}
+QPushButton:hover {{ background: {t.button_hover}; }}
+QPushButton:pressed {{ background: {t.pressed}; }}
+QPushButton:focus {{ border: 2px solid {t.focus}; padding: 0 {side - 2}px; }}
+QPushButton:disabled {{ color: {t.disabled}; }}
+QPushButton[size="small"] {{
+    border-radius: {small}px; min-height: {low}px; max-height: {low}px;
+}}
+QPushButton[kind="primary"] {{ background: {t.accent}; color: {t.on_accent}; }}
+QPushButton[kind="primary"]:hover {{ background: {t.accent_hover}; }}
+QPushButton[kind="primary"]:pressed {{ background: {t.accent_pressed}; }}
+QPushButton[kind="primary"]:disabled {{ background: {t.track}; color: {t.disabled}; }}
+QPushButton[kind="flat"] {{ background: transparent; }}
+QPushButton[kind="flat"]:hover {{ background: {t.hover}; }}
+QPushButton[kind="flat"]:pressed {{ background: {t.pressed}; }}
+"""
+
+
+def _floating(t: Tokens, scale: float) -> str:
+    return f"""
+QToolTip {{
+    background: {t.surface}; color: {t.text}; border: 1px solid {t.line_strong};
+    padding: {round(4 * scale)}px {round(8 * scale)}px;
+}}
+QMenu {{
+    background: {t.surface}; color: {t.text}; border: 1px solid {t.line_strong};
+    padding: {round(4 * scale)}px;
+}}
+QMenu::item {{ padding: {round(6 * scale)}px {round(20 * scale)}px; }}
+QMenu::item:selected {{ background: {t.hover}; color: {t.text}; }}
+QMenu::item:disabled {{ color: {t.disabled}; }}
+"""
+
+
+def _scrolling(t: Tokens, scale: float) -> str:
+    width = round(10 * scale)
+    return f"""
+QScrollBar:vertical {{ background: transparent; width: {width}px; margin: 0; }}
+QScrollBar::handle:vertical {{
+    background: {t.line_strong}; border-radius: {width // 2 - 2}px; min-height: 32px;
+    margin: 2px;
+}}
+QScrollBar::handle:vertical:hover {{ background: {t.control}; }}
+QScrollBar::add-line:vertical, QScrollBar::sub-line:vertical {{ height: 0; }}
+QScrollBar::add-page:vertical, QScrollBar::sub-page:vertical {{ background: transparent; }}
+"""
