@@ -2,4 +2,209 @@
 
 Owns page references, one block table a page group. Used from the engine thread only. Holds no
 token and no tensor; the KV bytes lie in ``engine.cache.kv``.
+
+All pages that the stream can ever need are promised when the lane opens, so no round runs out of
+them. In a sliding group only the pages of the newest ``window + chunk_rows`` rows are live. A live
+page that a kept state also holds is not freed when the lane drops it, so each one keeps one page
+promised on top:
+
+    promised == min(pages to come, most live pages - live pages + shared live pages)
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.cache.pages import PAGE_ROWS, PagePool, PageRun, Promise, pages_for
+from engine.errors import InvariantBroken
+
+
+@dataclass(frozen=True, slots=True)
+class PagesRefused:
+    """A group has too few pages for a stream's whole need."""
+
+    group: int
+    needed_pages: int
+    available_pages: int
+
+
+def most_live_pages(window: int | None, need_rows: int, chunk_rows: int) -> int:
+    """Pages of one group that a stream of ``need_rows`` rows holds at most at one time."""
+    whole = pages_for(need_rows)
+    return whole if window is None else min(whole, pages_for(window + chunk_rows) + 1)
+
+
+class _GroupTable:
+    """One group's share of a lane: its block table, live pages ``[first, used)`` and promise."""
+
+    def __init__(self, pool: PagePool, need_rows: int, chunk_rows: int) -> None:
+        self.pool = pool
+        self.table: NDArray[np.int32] = np.full(pages_for(need_rows), -1, np.int32)
+        self.first = 0
+        self.used = 0
+        self._promise = Promise(pool)
+        self._most_live = most_live_pages(pool.window, need_rows, chunk_rows)
+        self._reach_rows = None if pool.window is None else pool.window + chunk_rows
+
+    def required(self, run: PageRun | None = None) -> int:
+        """Pages to have promised; ``run`` counts as adopted already."""
+        first = self.first if run is None else run.first
+        used = self.used if run is None else run.first + len(run.ids)
+        shared = used - first
+        if run is None:
+            shared = sum(1 for page in self.table[first:used] if self.pool.references(page) > 1)
+        to_come = len(self.table) - used
+        if self._reach_rows is None:
+            return to_come
+        return min(to_come, self._most_live - (used - first) + shared)
+
+    def open(self, run: PageRun | None) -> None:
+        """Adopt a run's pages and promise the rest; the pool was asked before."""
+        if run is not None:
+            self.pool.retain_run(run)
+            self.first, self.used = run.first, run.first + len(run.ids)
+            self.table[self.first : self.used] = run.ids
+        self._promise_required("A lane opened although its pages do not fit.")
+
+    def extend(self, length: int) -> None:
+        """Drop what ``length`` rows no longer reach, then take pages up to them."""
+        if self._reach_rows is not None:
+            self._release_before(max(0, length - self._reach_rows) // PAGE_ROWS)
+            self._promise_required("A dropped page could not be promised again.")
+        for index in range(self.used, pages_for(length)):
+            self.table[index] = self._promise.take()
+            self.used = index + 1
+
+    def share(self, first: int, end: int) -> PageRun | None:
+        """A run of live pages with one reference more, None where they are gone or do not fit."""
+        if first < self.first or end > self.used:
+            return None
+        run = PageRun(first, tuple(int(page) for page in self.table[first:end]))
+        self.pool.retain_run(run)
+        if self._promise.resize(self.required()):
+            return run
+        self.pool.release_run(run)
+        return None
+
+    def close(self) -> None:
+        """Release the live pages and the promise."""
+        self._release_before(self.used)
+        self._promise.close()
+
+    def _promise_required(self, broken: str) -> None:
+        if not self._promise.resize(self.required()):
+            raise InvariantBroken(broken)
+
+    def _release_before(self, first: int) -> None:
+        while self.first < min(first, self.used):
+            self.pool.release(int(self.table[self.first]))
+            self.table[self.first] = -1
+            self.first += 1
+
+
+class Lane:
+    """The block tables of one stream; a context manager that releases its pages exactly once.
+
+    Attributes:
+        length: rows that have pages, those being computed included.
+        need_rows: rows that were promised.
+    """
+
+    def __init__(self, tables: Sequence[_GroupTable], need_rows: int, chunk_rows: int) -> None:
+        self._tables = tuple(tables)
+        self._chunk_rows = chunk_rows
+        self.need_rows = need_rows
+        self.length = 0
+
+    @classmethod
+    def open(
+        cls,
+        pools: Sequence[PagePool],
+        need_rows: int,
+        chunk_rows: int,
+        resumed: Sequence[PageRun] | None = None,
+        resumed_rows: int = 0,
+    ) -> Self | PagesRefused:
+        """Promise every page of a stream of ``need_rows`` rows in every group, or in none.
+
+        Args:
+            chunk_rows: the most rows that one ``extend`` adds.
+            resumed: one run a group, held by a kept state of ``resumed_rows`` rows; the lane takes
+                references of its own.
+        """
+        tables = [_GroupTable(pool, need_rows, chunk_rows) for pool in pools]
+        runs: Sequence[PageRun | None] = [None] * len(tables) if resumed is None else resumed
+        for group, (table, run) in enumerate(zip(tables, runs, strict=True)):
+            if not table.pool.fits(table.required(run)):
+                return PagesRefused(group, table.required(run), table.pool.available_pages)
+        for table, run in zip(tables, runs, strict=True):
+            table.open(run)
+        lane = cls(tables, need_rows, chunk_rows)
+        lane.length = resumed_rows
+        return lane
+
+    def extend(self, rows: int) -> None:
+        """Give pages to the next ``rows`` rows, drawing on the promise."""
+        length = self.length + rows
+        if length > self.need_rows or not 0 < rows <= self._chunk_rows:
+            raise InvariantBroken(
+                f"A lane of {self.length} rows was extended by {rows}; {self.need_rows} were "
+                f"promised, {self._chunk_rows} at a time."
+            )
+        for table in self._tables:
+            table.extend(length)
+        self.length = length
+
+    def table(self, group: int) -> NDArray[np.int32]:
+        """Page id by page index, one entry for every page of ``need_rows``.
+
+        -1 stands where a page was dropped or is not taken yet. The array is contiguous and stays
+        at its address as long as the lane lives.
+        """
+        return self._tables[group].table
+
+    def share(self, at: int) -> tuple[PageRun, ...] | None:
+        """References to the pages that a state of the first ``at`` rows needs, one run a group.
+
+        The caller owns the references. None where a sliding group has dropped one of the pages or
+        cannot promise another page in its place.
+
+        Args:
+            at: a multiple of the page's rows, at most ``length``.
+        """
+        if at % PAGE_ROWS or not 0 < at <= self.length:
+            raise InvariantBroken(f"A state of {at} rows was cut from a lane of {self.length}.")
+        runs: list[PageRun] = []
+        for table in self._tables:
+            window = table.pool.window
+            first = 0 if window is None else max(0, at - window + 1) // PAGE_ROWS
+            run = table.share(first, at // PAGE_ROWS)
+            if run is None:
+                for held, other in zip(runs, self._tables, strict=False):
+                    other.pool.release_run(held)
+                return None
+            runs.append(run)
+        return tuple(runs)
+
+    def close(self) -> None:
+        """Release every page and promise; may be repeated."""
+        for table in self._tables:
+            table.close()
+        self._tables = ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,106 @@
+"""The KV arena: the bytes of every page, one tensor a page group.
+
+Owns the tensors and their ledger lease. Used from the engine thread only. Which page belongs to
+whom is the page pools' business (``engine.cache.pages``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+import torch
+
+from engine.cache.pages import PAGE_ROWS
+from engine.errors import InvariantBroken
+from engine.memory.ledger import Ledger
+from engine.models.spec import PageGroupSpec
+
+OWNER: Final = "KV pages"
+
+
+@dataclass(frozen=True, slots=True)
+class KvLayout:
+    """Where one group's rows lie, for native code; strides in bytes.
+
+    Row ``s`` of page ``p``, K (side 0) or V (side 1), kv head ``h``, layer slot ``l`` begins at
+    ``address + l * layer + p * page + side * side_stride + h * head + s * row`` and is contiguous.
+    """
+
+    address: int
+    layer_stride: int
+    page_stride: int
+    side_stride: int
+    head_stride: int
+    row_stride: int
+
+
+class KvArena:
+    """K and V of all groups: ``tensors[g]`` is [layer, page, 2, kv_head, slot, head_dim].
+
+    Memory of a page that was never written may hold anything, NaN included.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[PageGroupSpec],
+        page_counts: Sequence[int],
+        dtype: torch.dtype,
+        ledger: Ledger,
+        pool: str,
+    ) -> None:
+        """Reserve in the ledger, then allocate; raises MemoryRefused."""
+        self.groups = tuple(groups)
+        self.page_counts = tuple(page_counts)
+        sizes = [
+            pages * page_bytes(group, dtype.itemsize)
+            for group, pages in zip(groups, page_counts, strict=True)
+        ]
+        self._lease = ledger.reserve(OWNER, {pool: sum(sizes)})
+        try:
+            self.tensors = tuple(
+                torch.empty(_shape(group, pages), dtype=dtype)
+                for group, pages in zip(groups, page_counts, strict=True)
+            )
+        except RuntimeError:
+            self._lease.close()
+            raise
+        self._lease.commit()
+
+    def layout(self, group: int) -> KvLayout:
+        """Address and strides of one group's tensor."""
+        tensor = self.tensors[group]
+        layer, page, side, head, row, element = (
+            stride * tensor.element_size() for stride in tensor.stride()
+        )
+        if element != tensor.element_size():
+            raise InvariantBroken("A KV row is not contiguous.")
+        return KvLayout(tensor.data_ptr(), layer, page, side, head, row)
+
+    def close(self) -> None:
+        """Free the tensors and refund their bytes; may be repeated."""
+        self.tensors = ()
+        self._lease.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def page_bytes(group: PageGroupSpec, element_bytes: int) -> int:
+    """Bytes of one page over all layers of a group, K and V."""
+    row = group.kv_head_count * group.head_dim * element_bytes
+    return group.layer_count * 2 * PAGE_ROWS * row
+
+
+def _shape(group: PageGroupSpec, pages: int) -> tuple[int, ...]:
+    return (group.layer_count, pages, 2, group.kv_head_count, PAGE_ROWS, group.head_dim)
