@@ -1,0 +1,115 @@
+"""Typed reading of one family's metadata keys.
+
+Every refusal is one sentence that names the file, the key, what was found and what was wanted.
+No torch here, and no default that the caller did not state.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from engine.checkpoint.source import CheckpointSource, MetadataValue
+from engine.errors import CheckpointUnreadable
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyKeys:
+    """The metadata under one architecture's prefix, as in ``llama.block_count``.
+
+    Attributes:
+        file: file name for messages.
+        prefix: architecture name that every key begins with.
+    """
+
+    file: str
+    prefix: str
+    metadata: Mapping[str, MetadataValue]
+
+    def count(self, key: str, default: int | None = None) -> int:
+        """A whole number of 1 or more; without ``default`` the key must be there."""
+        value = self._value(key, default)
+        if not _is_whole(value) or value < 1:
+            raise self._refusal(key, value, "a whole number of 1 or more")
+        return value
+
+    def count_or_zero(self, key: str) -> int:
+        """A whole number of 0 or more; 0 where the file does not say."""
+        value = self._value(key, 0)
+        if not _is_whole(value) or value < 0:
+            raise self._refusal(key, value, "a whole number of 0 or more")
+        return value
+
+    def uniform_count(self, key: str, default: int | None = None) -> int:
+        """A count that a file may also give once a layer, if all layers say the same."""
+        value = self._value(key, default)
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            if len(value) == 0 or any(entry != value[0] for entry in value):
+                raise self._refusal(key, value, "one value for all layers")
+            value = value[0]
+        if not _is_whole(value) or value < 1:
+            raise self._refusal(key, value, "a whole number of 1 or more")
+        return value
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """A finite number; without ``default`` the key must be there."""
+        value = self._value(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._refusal(key, value, "a number")
+        if not math.isfinite(value):
+            raise self._refusal(key, value, "a finite number")
+        return float(value)
+
+    def positive(self, key: str, default: float | None = None) -> float:
+        """A finite number above 0; without ``default`` the key must be there."""
+        value = self.number(key, default)
+        if value <= 0:
+            raise self._refusal(key, value, "a number above 0")
+        return value
+
+    def text(self, key: str, default: str) -> str:
+        """A string, ``default`` where the file does not say."""
+        value = self._value(key, default)
+        if not isinstance(value, str):
+            raise self._refusal(key, value, "a text")
+        return value
+
+    def has(self, key: str) -> bool:
+        """Whether the file has the key."""
+        return self._full(key) in self.metadata
+
+    def raw(self, key: str) -> MetadataValue | None:
+        """The value as stored, None where the file does not say."""
+        return self.metadata.get(self._full(key))
+
+    def refusal(self, key: str, wanted: str) -> CheckpointUnreadable:
+        """The error for a key whose value is there but makes no sense."""
+        return self._refusal(key, self.raw(key), wanted)
+
+    def _full(self, key: str) -> str:
+        return f"{self.prefix}.{key}"
+
+    def _value(self, key: str, default: MetadataValue | None) -> MetadataValue:
+        value = self.metadata.get(self._full(key), default)
+        if value is None:
+            sentence = f"{self.file} has no key {self._full(key)}, which this family needs."
+            raise CheckpointUnreadable(sentence, key=self._full(key))
+        return value
+
+    def _refusal(self, key: str, found: MetadataValue | None, wanted: str) -> CheckpointUnreadable:
+        shown = repr(found)
+        if len(shown) > 60:
+            shown = shown[:57] + "..."
+        sentence = f"{self.file} has {self._full(key)} = {shown}; wanted {wanted}."
+        return CheckpointUnreadable(sentence, key=self._full(key), found=shown)
+
+
+def family_keys(source: CheckpointSource) -> FamilyKeys:
+    """The keys of the source's own architecture."""
+    return FamilyKeys(source.files[0].name, source.architecture, source.metadata)
+
+
+def _is_whole(value: MetadataValue) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
