@@ -96,6 +96,23 @@ class ModelFacts(Record, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
+class CheckpointFacts(Record, frozen=True, kw_only=True):
+    """What a checkpoint says of itself, read without loading it.
+
+    ``problem`` says in one sentence why Hearth cannot use it; then the other facts may be empty.
+    """
+
+    path: str
+    name: str = ""
+    architecture: str = ""
+    format: str = ""
+    file_bytes: Count = 0
+    context_tokens: Count = 0
+    vocabulary: Count = 0
+    has_template: bool = False
+    problem: str | None = None
+
+
 class Timings(Record, frozen=True, kw_only=True):
     """Times of one generation; None where nothing was measured.
 
@@ -162,6 +179,13 @@ class Cancel(Message, frozen=True, kw_only=True):
     """Stop a generation; its Finished says "stopped". Unknown requests are ignored."""
 
     request: Count
+
+
+class Inspect(Message, frozen=True, kw_only=True):
+    """Ask what checkpoint files are, loading none. Answered by Inspected, one entry a path."""
+
+    request: Count
+    paths: tuple[str, ...]
 
 
 class CountTokens(Message, frozen=True, kw_only=True):
@@ -266,6 +290,13 @@ class Counted(Message, frozen=True, kw_only=True):
     tokens: Count
 
 
+class Inspected(Message, frozen=True, kw_only=True):
+    """What checkpoint files are, in the order of the paths that were asked for."""
+
+    request: Count
+    files: tuple[CheckpointFacts, ...]
+
+
 class MemoryFacts(Message, frozen=True, kw_only=True):
     """Every pool as it stands."""
 
@@ -282,7 +313,19 @@ class Failure(Message, frozen=True, kw_only=True):
     numbers: dict[str, int | float | str] = {}
 
 
-AppMessage = Hello | Load | Unload | Plan | Generate | Cancel | CountTokens | AskMemory | Shutdown
+AppMessage = (
+    Hello | Load | Unload | Plan | Inspect | Generate | Cancel | CountTokens | AskMemory | Shutdown
+)
 EngineMessage = (
-    Welcome | Loaded | Unloaded | Planned | Progress | Tokens | Finished | Counted | MemoryFacts | Failure
+    Welcome
+    | Loaded
+    | Unloaded
+    | Planned
+    | Inspected
+    | Progress
+    | Tokens
+    | Finished
+    | Counted
+    | MemoryFacts
+    | Failure
 )
