@@ -1,0 +1,86 @@
+"""The KV arena is reserved first, and native code finds each row where the layout says."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from engine.cache.kv import OWNER, KvArena, page_bytes
+from engine.errors import InvariantBroken, MemoryRefused
+from engine.memory.ledger import Ledger
+from engine.models.spec import PageGroupSpec
+
+GROUPS = (
+    PageGroupSpec(window=None, layer_count=3, kv_head_count=2, head_dim=64),
+    PageGroupSpec(window=512, layer_count=1, kv_head_count=1, head_dim=5),
+)
+
+
+@pytest.fixture
+def ledger() -> Iterator[Ledger]:
+    ledger = Ledger({"ram": 10_000_000})
+    yield ledger
+    ledger.close()
+
+
+def test_smollm2_takes_180_mebibytes_for_8192_rows() -> None:
+    """The planner's test vector: 30 layers, 3 KV heads of 64, f16."""
+    group = PageGroupSpec(window=None, layer_count=30, kv_head_count=3, head_dim=64)
+    assert 32 * page_bytes(group, 2) == 180 * 1024 * 1024
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_a_row_lies_at_the_address_that_the_layout_gives(
+    ledger: Ledger, dtype: torch.dtype
+) -> None:
+    with KvArena(GROUPS, (4, 3), dtype, ledger, "ram") as arena:
+        for group, tensor in enumerate(arena.tensors):
+            layout = arena.layout(group)
+            layer, page, side, head, row = (size - 1 for size in tensor.shape[:5])
+            tensor[layer, page, side, head, row] = torch.arange(tensor.shape[5]).to(dtype)
+            address = (
+                layout.address
+                + layer * layout.layer_stride
+                + page * layout.page_stride
+                + side * layout.side_stride
+                + head * layout.head_stride
+                + row * layout.row_stride
+            )
+            size = tensor.shape[5] * dtype.itemsize
+            found = torch.frombuffer(bytearray(ctypes.string_at(address, size)), dtype=dtype)
+            assert found.tolist() == list(range(tensor.shape[5]))
+
+
+def test_the_arena_holds_exactly_its_pages_in_the_ledger(ledger: Ledger) -> None:
+    arena = KvArena(GROUPS, (4, 3), torch.float16, ledger, "ram")
+    expected = 4 * page_bytes(GROUPS[0], 2) + 3 * page_bytes(GROUPS[1], 2)
+    assert ledger.pool("ram").holders == ((OWNER, expected),)
+    assert ledger.pool("ram").committed_bytes == expected
+    arena.close()
+    arena.close()
+    assert ledger.pool("ram").held_bytes == 0
+
+
+def test_an_arena_that_does_not_fit_is_refused_before_anything_is_allocated(
+    ledger: Ledger,
+) -> None:
+    with pytest.raises(MemoryRefused, match="KV pages needs"):
+        KvArena(GROUPS, (1000, 3), torch.float16, ledger, "ram")
+    assert ledger.pool("ram").held_bytes == 0
+
+
+def test_an_allocation_that_fails_gives_its_reservation_back(ledger: Ledger) -> None:
+    ledger.set_capacity("ram", 2**62)
+    with pytest.raises(RuntimeError):
+        KvArena(GROUPS[:1], (2**38,), torch.float16, ledger, "ram")
+    assert ledger.pool("ram").held_bytes == 0
+
+
+def test_a_layout_with_gaps_inside_a_row_is_refused(ledger: Ledger) -> None:
+    with KvArena(GROUPS, (4, 3), torch.float16, ledger, "ram") as arena:
+        arena.tensors = tuple(tensor.transpose(4, 5) for tensor in arena.tensors)
+        with pytest.raises(InvariantBroken, match="contiguous"):
+            arena.layout(0)
