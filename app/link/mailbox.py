@@ -1,0 +1,70 @@
+"""Waiting for answers: a queue between the link's thread and one that may wait.
+
+For the command line, whose main thread has nothing else to do; the window never waits.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Iterator
+from typing import TypeVar
+
+from app.errors import EngineRefused, EngineUnavailable
+from app.link.events import LAST_MESSAGES
+from engine.protocol import EngineMessage, Failure
+
+POLL_S = 0.2
+Answer = TypeVar("Answer")
+
+
+class Mailbox:
+    """The messages of one request, in order. ``put`` is the request's callback.
+
+    Holds at most ``size`` messages; then ``put`` blocks, which is the link's back-pressure.
+    """
+
+    def __init__(self, size: int = 1024) -> None:
+        self._queue: queue.Queue[EngineMessage] = queue.Queue(size)
+
+    def put(self, message: EngineMessage) -> None:
+        """Take a message; called on the link's thread."""
+        self._queue.put(message)
+
+    def messages(self, limit_s: float | None = None) -> Iterator[EngineMessage]:
+        """Every message up to and with the last one, as they come.
+
+        Raises:
+            EngineUnavailable: nothing came for ``limit_s``.
+        """
+        while True:
+            message = self._next(limit_s)
+            yield message
+            if isinstance(message, LAST_MESSAGES):
+                return
+
+    def answer(self, kind: type[Answer], limit_s: float | None = None) -> Answer:
+        """The last message, of the ``kind`` that answers the request.
+
+        Raises:
+            EngineRefused: it is a Failure.
+            EngineUnavailable: nothing came for ``limit_s``, or an answer of another kind.
+        """
+        for message in self.messages(limit_s):
+            if isinstance(message, kind):
+                return message
+            if isinstance(message, Failure):
+                raise EngineRefused(message)
+        raise EngineUnavailable("The engine answered with something else than was asked for.")
+
+    def _next(self, limit_s: float | None) -> EngineMessage:
+        deadline = None if limit_s is None else time.monotonic() + limit_s
+        while True:
+            try:
+                # Short waits keep Ctrl+C working on Windows.
+                return self._queue.get(timeout=POLL_S)
+            except queue.Empty:
+                if deadline is not None and time.monotonic() > deadline:
+                    raise EngineUnavailable(
+                        f"The engine did not answer within {limit_s:.0f} seconds."
+                    ) from None
