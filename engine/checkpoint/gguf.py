@@ -1,0 +1,164 @@
+"""An open GGUF checkpoint of one or several files.
+
+Owns the read-only mappings of its files. Opened by ``engine.checkpoint.open``; everything it
+offers was checked against the files' sizes before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+from engine.checkpoint.gguf_header import Header, parse_header
+from engine.checkpoint.gguf_tokenizer import generation_defaults, tokenizer_facts
+from engine.checkpoint.source import (
+    GenerationDefaults,
+    MetadataValue,
+    TensorFacts,
+    TokenizerFacts,
+)
+from engine.errors import CheckpointUnreadable
+
+TEMPLATE_LIMIT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One mapped file and its header."""
+
+    path: Path
+    data: mmap.mmap
+    header: Header
+
+    @property
+    def size_bytes(self) -> int:
+        """The file's size when it was mapped."""
+        return len(self.data)
+
+
+def map_part(path: Path) -> Part:
+    """Map a file read-only and parse its header; the caller owns the mapping."""
+    with path.open("rb") as stream:
+        if os.fstat(stream.fileno()).st_size == 0:
+            raise CheckpointUnreadable(f"{path.name}: the file is empty", file=path.name)
+        data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    try:
+        return Part(path, data, parse_header(data, path.name))
+    except CheckpointUnreadable:
+        data.close()
+        raise
+
+
+class GGUFCheckpoint:
+    """``CheckpointSource`` over mapped GGUF files; use from one thread at a time.
+
+    Metadata arrays and tensor bytes are views of the mapping. ``close`` drops it; a view that is
+    still held keeps its file mapped until it goes too.
+    """
+
+    def __init__(self, parts: Sequence[Part], tensors: Mapping[str, TensorFacts]) -> None:
+        """Take over ``parts``, whose first one holds the metadata, and their joint table."""
+        self._parts = tuple(parts)
+        self._tensors = MappingProxyType(dict(tensors))
+        self._label = parts[0].path.name
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file of the set, in order."""
+        return tuple(part.path for part in self._parts)
+
+    @property
+    def name(self) -> str:
+        """``general.name``, else the first file's name without its ending."""
+        return model_name(self.metadata, self.files[0])
+
+    @property
+    def architecture(self) -> str:
+        """``general.architecture``; raises CheckpointUnreadable where it is missing."""
+        value = self.metadata.get("general.architecture")
+        if not isinstance(value, str) or not value:
+            raise CheckpointUnreadable(
+                f"{self._label}: general.architecture is missing", file=self._label
+            )
+        return value
+
+    @property
+    def metadata(self) -> Mapping[str, MetadataValue]:
+        """Key to value; arrays are lazy sequences, valid until ``close``."""
+        return self._parts[0].header.metadata
+
+    @property
+    def tensors(self) -> Mapping[str, TensorFacts]:
+        """Name to facts, in file order."""
+        return self._tensors
+
+    @cached_property
+    def tokenizer(self) -> TokenizerFacts:
+        """Tokenizer data as tuples, which outlive ``close``."""
+        return tokenizer_facts(self.metadata, self._label)
+
+    @property
+    def chat_template(self) -> str | None:
+        """Jinja source, None for a base model."""
+        value = self.metadata.get("tokenizer.chat_template")
+        if value is None or value == "":
+            return None
+        if not isinstance(value, str) or len(value) > TEMPLATE_LIMIT:
+            raise CheckpointUnreadable(
+                f"{self._label}: tokenizer.chat_template must be a string of at most "
+                f"{TEMPLATE_LIMIT} characters",
+                file=self._label,
+            )
+        return value
+
+    @property
+    def generation_defaults(self) -> GenerationDefaults:
+        """Recommended sampling, and ids that the model must never draw."""
+        return generation_defaults(self.metadata, self._label)
+
+    @cached_property
+    def header_digest(self) -> str:
+        """SHA-256 over each file's size and header bytes, in order."""
+        digest = hashlib.sha256()
+        for part in self._parts:
+            digest.update(part.size_bytes.to_bytes(8, "little"))
+            with memoryview(part.data) as view, view[: part.header.data_start] as header:
+                digest.update(header)
+        return digest.hexdigest()
+
+    def tensor_bytes(self, name: str) -> memoryview:
+        """The tensor's bytes, read-only, without a copy."""
+        facts = self._tensors[name]
+        view = memoryview(self._parts[facts.file].data)
+        return view[facts.offset : facts.offset + facts.size_bytes]
+
+    def close(self) -> None:
+        """Unmap every file that no view holds; may be called twice."""
+        for part in self._parts:
+            with suppress(BufferError):
+                part.data.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def model_name(metadata: Mapping[str, MetadataValue], path: Path) -> str:
+    """The file's own name for itself, else the file name without its ending."""
+    value = metadata.get("general.name")
+    return value if isinstance(value, str) and value else path.stem
