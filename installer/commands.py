@@ -1,0 +1,91 @@
+"""The two commands of set-up, `run` and `test`, for the system's own Python."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from installer import environment
+from installer.places import places
+from installer.problems import SetupProblem
+from installer.report import Report
+
+if sys.platform != "win32":
+    import fcntl
+
+EXIT_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prepare the environment, then hand over to it; returns the exit code."""
+    wish, passed_on = parse(arguments)
+    where, report = places(), Report()
+    try:
+        with alone(where.root):
+            environment.prepare(where, report, tests=wish.command == "test", backend=wish.torch)
+        module = "installer.checks" if wish.command == "test" else "installer.start"
+        return hand_over([str(where.python), "-P", "-m", module, *passed_on])
+    except SetupProblem as problem:
+        report.say(f"Hearth: {problem.sentence}")
+        return problem.exit_code
+    except KeyboardInterrupt:
+        report.say("Hearth: interrupted; start the same command again to go on.")
+        return EXIT_INTERRUPTED
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        report.say(f"Hearth: the system refused: {error.strerror or error}{place}.")
+        return 1
+
+
+def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Our own arguments, and those after `--` that belong to the app or to pytest."""
+    own, passed_on = list(arguments), list[str]()
+    if "--" in own:
+        cut = own.index("--")
+        own, passed_on = own[:cut], own[cut + 1 :]
+    parser = argparse.ArgumentParser(
+        prog="bootstrap.py", description="Sets Hearth up and opens it, or runs its tests."
+    )
+    parser.add_argument("command", choices=("run", "test"), help="open Hearth, or run all tests")
+    parser.add_argument(
+        "--torch",
+        choices=("cpu", "cuda"),
+        help="the build of torch; without it the GPU that is found decides, once",
+    )
+    parser.epilog = "Arguments after -- go to Hearth (run) or to pytest (test)."
+    return parser.parse_args(own), passed_on
+
+
+@contextlib.contextmanager
+def alone(root: Path) -> Iterator[None]:
+    """Hold the checkout while it is being set up; a second set-up is refused, not mixed in.
+
+    Raises:
+        SetupProblem: another set-up of this checkout runs.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    held = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(held)
+        raise SetupProblem(f"{root} is being set up by another process just now.") from error
+    try:
+        yield
+    finally:
+        os.close(held)
+
+
+def hand_over(order: Sequence[str]) -> int:
+    """Become ``order``; on Windows, where a process cannot become another, wait for it."""
+    sys.stderr.flush()
+    if sys.platform == "win32":
+        return subprocess.run(order, check=False).returncode
+    return os.execv(order[0], list(order))
