@@ -1,0 +1,179 @@
+"""A conversation as a tree of turns: edits and regenerations are siblings. Pure.
+
+Every turn but the first has a parent; the turns of one parent are siblings in the order they were
+made. The shown path runs from a first turn to the leaf. A ``Conversation`` is never changed: each
+operation returns a new one that shares the turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from types import MappingProxyType
+
+from app.text import whole_characters
+from engine.protocol import ChatMessage, Role, Sampling, Timings
+
+
+class TurnState(Enum):
+    """How far a turn is.
+
+    ``WHOLE``: all of it is there. ``STREAMING``: a reply that is being written. ``STOPPED``: the
+    person stopped it. ``CUT``: the app ended while it was written. ``FAILED``: the engine failed.
+    """
+
+    WHOLE = "whole"
+    STREAMING = "streaming"
+    STOPPED = "stopped"
+    CUT = "cut"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyContent:
+    """What has come of a reply: text, thinking and the exact ids behind both."""
+
+    text: str = ""
+    thinking_text: str = ""
+    ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFacts:
+    """How a reply came to be; None where that is not known (yet).
+
+    Attributes:
+        model_name: the checkpoint's name; ``model_digest`` tells files of one name apart.
+        sampling: as it was asked for, not as the checkpoint completed it.
+        seed: the seed that was drawn with, whoever chose it.
+        stop_reason: a StopReason of the protocol.
+        problem: the sentence of a failure.
+    """
+
+    model_name: str = ""
+    model_digest: str | None = None
+    template_hash: str | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    seed: int | None = None
+    stop_reason: str | None = None
+    prompt_tokens: int | None = None
+    resumed_tokens: int | None = None
+    completion_tokens: int | None = None
+    timings: Timings | None = None
+    problem: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a conversation.
+
+    Attributes:
+        id: the store's number, unique over all conversations.
+        parent: the turn before it, None for a first one.
+        sibling: its place among the turns of the same parent, from 0.
+        text: never None; a reply that was stopped before its first word has "".
+        ids: the exact ids of a reply as they were generated.
+        created_ms: milliseconds since 1970, UTC.
+        reply: facts of an assistant's turn, None for others.
+    """
+
+    id: int
+    parent: int | None
+    sibling: int
+    role: Role
+    text: str
+    created_ms: int
+    state: TurnState = TurnState.WHOLE
+    thinking_text: str = ""
+    ids: tuple[int, ...] = ()
+    reply: ReplyFacts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The turns of one conversation and which path of them is shown.
+
+    Attributes:
+        system: the system prompt; None leaves it to the template, "" is an empty one.
+        date: ISO date of the first message, what templates see as today; None before it.
+        leaf: the last turn of the shown path, None while there is none.
+    """
+
+    id: int
+    title: str
+    created_ms: int
+    updated_ms: int
+    system: str | None = None
+    date: str | None = None
+    model: str | None = None
+    leaf: int | None = None
+    turns: Mapping[int, Turn] = MappingProxyType({})
+
+    def path(self) -> tuple[Turn, ...]:
+        """The shown turns, first one first."""
+        return self.path_to(self.leaf)
+
+    def path_to(self, turn: int | None) -> tuple[Turn, ...]:
+        """The turns from a first one to ``turn``."""
+        found: list[Turn] = []
+        while turn is not None:
+            found.append(self.turns[turn])
+            turn = found[-1].parent
+        return tuple(reversed(found))
+
+    def children(self, parent: int | None) -> tuple[Turn, ...]:
+        """The turns that follow ``parent``, oldest first."""
+        found = (turn for turn in self.turns.values() if turn.parent == parent)
+        return tuple(sorted(found, key=lambda turn: turn.sibling))
+
+    def siblings(self, turn: int) -> tuple[Turn, ...]:
+        """The versions of ``turn``, itself included, oldest first."""
+        return self.children(self.turns[turn].parent)
+
+    def next_sibling(self, parent: int | None) -> int:
+        """The number that the next turn after ``parent`` will have."""
+        return max((turn.sibling for turn in self.children(parent)), default=-1) + 1
+
+    def newest_leaf(self, turn: int) -> int:
+        """The end of the path that goes on from ``turn`` by the newest version each time."""
+        newest: dict[int | None, Turn] = {}
+        for found in self.turns.values():
+            if found.parent not in newest or newest[found.parent].sibling < found.sibling:
+                newest[found.parent] = found
+        while turn in newest:
+            turn = newest[turn].id
+        return turn
+
+    def showing(self, turn: int) -> Conversation:
+        """The same conversation with the path that goes through ``turn``."""
+        return replace(self, leaf=self.newest_leaf(turn))
+
+    def with_turn(self, turn: Turn) -> Conversation:
+        """The conversation with ``turn`` added or replaced; a new one becomes the leaf."""
+        leaf = self.leaf if turn.id in self.turns else turn.id
+        return replace(self, leaf=leaf, turns=MappingProxyType({**self.turns, turn.id: turn}))
+
+    def messages_to(self, turn: int | None) -> tuple[ChatMessage, ...]:
+        """What is sent to the engine for a reply that follows ``turn``.
+
+        A reply without text is sent as an empty one, so that the roles still alternate.
+        """
+        system = () if self.system is None else (ChatMessage(role="system", text=self.system),)
+        return (*system, *map(_message, self.path_to(turn)))
+
+
+def with_turns(conversation: Conversation, turns: Iterable[Turn]) -> Conversation:
+    """The conversation with exactly these turns."""
+    return replace(conversation, turns=MappingProxyType({turn.id: turn for turn in turns}))
+
+
+def _message(turn: Turn) -> ChatMessage:
+    template_hash = turn.reply.template_hash if turn.reply is not None else None
+    return ChatMessage(
+        role=turn.role,
+        text=whole_characters(turn.text),
+        ids=turn.ids if template_hash is not None else (),
+        template_hash=template_hash,
+    )

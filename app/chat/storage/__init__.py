@@ -1,0 +1,1 @@
+"""The tables of the store: schema, migrations, rows and blobs. ``app.chat.store`` is the way in."""

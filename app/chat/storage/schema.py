@@ -1,0 +1,90 @@
+"""Version 1 of the store's tables.
+
+    conversation   one row a conversation; ``leaf`` is the end of the shown path
+    turn           the tree: each row knows its parent and its number among its siblings
+    reply          facts of an assistant's turn; exact ids as little-endian int32
+    blob           contents in the blob folder, by SHA-256
+    turn_blob      which blobs a turn carries, in order
+
+``turn.id`` is a stable rowid, so that a full-text index (FTS5 with external content over
+``turn.text`` and ``conversation.title``) can be added by a later migration without a rewrite.
+Times are milliseconds since 1970, UTC. Lists and records are JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERSION: Final = 1
+APPLICATION_ID: Final = 0x48727468  # "Hrth"
+
+CREATE: Final = (
+    """
+    CREATE TABLE conversation (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        title TEXT NOT NULL,
+        title_given INTEGER NOT NULL DEFAULT 0 CHECK (title_given IN (0, 1)),
+        created_ms INTEGER NOT NULL,
+        updated_ms INTEGER NOT NULL,
+        date TEXT,
+        system TEXT,
+        model TEXT,
+        draft TEXT NOT NULL DEFAULT '',
+        leaf INTEGER REFERENCES turn(id) ON DELETE SET NULL,
+        trashed_ms INTEGER
+    ) STRICT
+    """,
+    "CREATE INDEX conversation_updated ON conversation (updated_ms)",
+    """
+    CREATE TABLE turn (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        conversation INTEGER NOT NULL REFERENCES conversation(id) ON DELETE CASCADE,
+        parent INTEGER REFERENCES turn(id) ON DELETE CASCADE,
+        sibling INTEGER NOT NULL CHECK (sibling >= 0),
+        role TEXT NOT NULL CHECK (role IN ('user', 'assistant')),
+        state TEXT NOT NULL CHECK (state IN ('whole', 'streaming', 'stopped', 'cut', 'failed')),
+        text TEXT NOT NULL,
+        thinking_text TEXT NOT NULL DEFAULT '',
+        created_ms INTEGER NOT NULL
+    ) STRICT
+    """,
+    "CREATE UNIQUE INDEX turn_place ON turn (conversation, ifnull(parent, 0), sibling)",
+    "CREATE INDEX turn_parent ON turn (parent)",
+    "CREATE INDEX turn_streaming ON turn (state) WHERE state = 'streaming'",
+    """
+    CREATE TABLE reply (
+        turn INTEGER PRIMARY KEY REFERENCES turn(id) ON DELETE CASCADE,
+        ids BLOB NOT NULL DEFAULT x'',
+        template_hash TEXT,
+        model_name TEXT NOT NULL,
+        model_digest TEXT,
+        sampling TEXT NOT NULL,
+        seed INTEGER,
+        stop_reason TEXT,
+        prompt_tokens INTEGER,
+        resumed_tokens INTEGER,
+        completion_tokens INTEGER,
+        timings TEXT,
+        problem TEXT,
+        notes TEXT NOT NULL DEFAULT '[]'
+    ) STRICT
+    """,
+    """
+    CREATE TABLE blob (
+        sha256 TEXT PRIMARY KEY CHECK (length(sha256) = 64),
+        byte_count INTEGER NOT NULL,
+        media_type TEXT NOT NULL,
+        created_ms INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE turn_blob (
+        turn INTEGER NOT NULL REFERENCES turn(id) ON DELETE CASCADE,
+        place INTEGER NOT NULL,
+        sha256 TEXT NOT NULL REFERENCES blob(sha256),
+        name TEXT NOT NULL,
+        PRIMARY KEY (turn, place)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX turn_blob_content ON turn_blob (sha256)",
+)

@@ -1,0 +1,121 @@
+"""The store of conversations: one SQLite file of the data directory and a folder of blobs.
+
+``Store`` owns the database connection and is used from one thread (``StoreThread`` gives it one of
+its own). What a method has returned from is on disk. It never deletes a file: a damaged one is
+moved aside, an older one is copied before it is changed, a newer one is refused.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+
+from app.chat.storage.conversations import ConversationEntry, ConversationTable
+from app.chat.storage.database import Database
+from app.chat.storage.migrations import CURRENT, Schema, migrate
+from app.chat.storage.turns import TurnTable
+from app.errors import StoreDamaged, StoreError
+
+__all__ = ["ConversationEntry", "OpenedStore", "Store", "open_store"]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Store:
+    """All conversations.
+
+    Attributes:
+        conversations: conversations as a whole.
+        turns: their messages.
+    """
+
+    def __init__(self, database: Database, clock_ms: Callable[[], int] = _now_ms) -> None:
+        self._database = database
+        self.conversations = ConversationTable(database, clock_ms)
+        self.turns = TurnTable(database, clock_ms)
+
+    def close(self) -> None:
+        """Close the database; nothing is waiting to be written."""
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedStore:
+    """A store and what a person should know of its opening, one sentence each."""
+
+    store: Store
+    notices: tuple[str, ...]
+
+
+def open_store(
+    path: Path, *, clock_ms: Callable[[], int] = _now_ms, schema: Schema = CURRENT
+) -> OpenedStore:
+    """Open the store, or begin one, for who holds the data directory's lock.
+
+    Replies that a crash left unfinished are marked as cut. A damaged file is moved aside and a new
+    one begun.
+
+    Raises:
+        StoreNewer: the file is of a newer version; it is left as it is.
+        StoreError: it cannot be read or written; it is left as it is.
+    """
+    notices: list[str] = []
+    try:
+        database, notice = _open(path, schema)
+    except StoreDamaged:
+        aside = _move_aside(path)
+        notices.append(
+            f"The file of your conversations was damaged; it was kept as {aside} "
+            "and a new one begun."
+        )
+        database, notice = _open(path, schema)
+    if notice is not None:
+        notices.append(notice)
+    store = Store(database, clock_ms)
+    try:
+        store.turns.mark_cut()
+    except StoreError as error:
+        notices.append(error.sentence)
+    return OpenedStore(store, tuple(notices))
+
+
+def _open(path: Path, schema: Schema) -> tuple[Database, str | None]:
+    database = Database(path)
+    try:
+        database.check()
+        return database, migrate(database, schema)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _move_aside(path: Path) -> Path:
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
+    aside = path.with_name(f"{path.stem}.damaged-{stamp}{path.suffix}")
+    try:
+        for ending in ("-wal", "-shm", ""):
+            part = path.with_name(path.name + ending)
+            if part.exists():
+                part.rename(aside.with_name(aside.name + ending))
+    except OSError as error:
+        raise StoreError(
+            f"The damaged file {path} cannot be moved aside: {error.strerror or error}."
+        ) from error
+    return aside
