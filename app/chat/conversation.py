@@ -109,7 +109,7 @@ class Conversation:
     date: str | None = None
     model: str | None = None
     leaf: int | None = None
-    turns: Mapping[int, Turn] = MappingProxyType({})
+    turns: Mapping[int, Turn] = field(default_factory=lambda: MappingProxyType({}))
 
     def path(self) -> tuple[Turn, ...]:
         """The shown turns, first one first."""
