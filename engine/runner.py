@@ -25,17 +25,24 @@ class Runner(Protocol):
     def shares_steps(self) -> bool:
         """Whether rows of several streams may share one step without changing a bit."""
 
-    def prompt_chunk(self, lane: Lane, ids: Sequence[int], position: int) -> torch.Tensor:
+    def prompt_chunk(
+        self, lane: Lane, ids: Sequence[int], position: int, *, wants_logits: bool = True
+    ) -> torch.Tensor:
         """Compute prompt rows ``position .. position + len(ids)`` of one lane.
 
         ``position`` is a multiple of ``grid_rows``; ``len(ids)`` is ``grid_rows`` or, in the
         prompt's last chunk, less. The lane already holds pages for every row.
 
+        Args:
+            wants_logits: False for a chunk that more prompt follows; it then costs less.
+
         Returns:
-            [vocabulary] float32: the logits of the last row.
+            [vocabulary] float32: the logits of the last row; [0] where they are not wanted.
         """
 
-    def step(self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int]) -> torch.Tensor:
+    def step(
+        self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int]
+    ) -> torch.Tensor:
         """Compute one generated row for each lane.
 
         Returns:

@@ -1,0 +1,8 @@
+"""Running a ``ModelSpec`` in torch: prompt chunks for every backend of the CPU, and references."""
+
+from engine.forward.model import TorchForward, Wanted
+from engine.forward.products import DequantizedProducts, Products
+from engine.forward.runner import TorchRunner
+from engine.forward.weights import Weights
+
+__all__ = ["DequantizedProducts", "Products", "TorchForward", "TorchRunner", "Wanted", "Weights"]

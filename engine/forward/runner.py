@@ -1,0 +1,75 @@
+"""``Runner`` on torch alone: the float32 reference, and what runs where no native step can load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from engine.cache.lane import Lane
+from engine.cache.pages import PAGE_ROWS
+from engine.errors import InvariantBroken
+from engine.forward.model import TorchForward, Wanted
+from engine.forward.products import Products
+from engine.forward.weights import Weights
+from engine.models.spec import ModelSpec
+
+
+class TorchRunner:
+    """Prompt chunks and one-row steps through ``TorchForward``; used from the engine thread only.
+
+    Owns the products. Implements ``engine.runner.Runner``.
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        weights: Weights,
+        products: Products,
+        arenas: Sequence[torch.Tensor],
+    ) -> None:
+        self._products = products
+        self._forward = TorchForward(spec, weights, products, arenas)
+
+    @property
+    def grid_rows(self) -> int:
+        """A chunk is one page."""
+        return PAGE_ROWS
+
+    @property
+    def shares_steps(self) -> bool:
+        """No: torch's float32 products give a row other bits beside a second one."""
+        return False
+
+    def prompt_chunk(
+        self, lane: Lane, ids: Sequence[int], position: int, *, wants_logits: bool = True
+    ) -> torch.Tensor:
+        """See ``Runner.prompt_chunk``."""
+        if position % PAGE_ROWS:
+            raise InvariantBroken(f"A prompt chunk begins at {position}, off the grid.")
+        if not wants_logits:
+            return self._forward.rows(lane, ids, position, Wanted.NOTHING).flatten()
+        return self._forward.rows(lane, ids, position, Wanted.LAST)[0]
+
+    def all_logits(self, lane: Lane, ids: Sequence[int], position: int) -> torch.Tensor:
+        """A prompt chunk whose every row's logits are returned, for measurements of quality.
+
+        Returns:
+            [len(ids), vocabulary] float32.
+        """
+        return self._forward.rows(lane, ids, position, Wanted.ALL)
+
+    def step(
+        self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int]
+    ) -> torch.Tensor:
+        """See ``Runner.step``; the rows are computed one after the other."""
+        return torch.cat(
+            [
+                self._forward.rows(lane, [token], position, Wanted.LAST)
+                for lane, token, position in zip(lanes, ids, positions, strict=True)
+            ]
+        )
+
+    def close(self) -> None:
+        """Free the weights; may be repeated."""
+        self._products.close()
