@@ -30,7 +30,7 @@ class QuantFormat(FormatFacts):
 
         Returns:
             [rows, elements] float32, newly allocated, each element as ``gguf.quants`` gives it,
-            bit for bit. Whole numbers and f64 are rounded to the nearest float32.
+            bit for bit (a NaN is a NaN). Whole numbers and f64 round to the nearest float32.
 
         Raises:
             KernelShapeError: ``raw`` is no such rows.

@@ -1,0 +1,22 @@
+"""Q4_1: 32 elements in 20 bytes.
+
+byte 0..1   d   f16
+byte 2..3   m   f16
+byte 4..19  qs  nibbles: element i is nibble i // 16 of byte i % 16
+
+value = d * q + m
+"""
+
+from __future__ import annotations
+
+import torch
+
+from kernels.quant.bits import half, join_rows, planes, split_blocks
+from kernels.quant.facts import FormatFacts
+
+
+def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
+    """Decode rows of Q4_1; see ``QuantFormat.decode``."""
+    b = split_blocks(facts, raw)
+    q = planes(b[:, 4:20], 4, 16)
+    return join_rows(facts, raw, half(b, 0) * q.float() + half(b, 2))
