@@ -41,8 +41,7 @@ def provide(where: Places, report: Report) -> None:
     models.provide(models.TEST_GEMMA, where.test_models, where, report)
     made = stamp.read(where.stamp)
     if sys.platform == "linux" and made is not None and not made.qt_complete:
-        with report.step("System libraries for Qt"):
-            qt_libraries.provide(where.packages, report)
+        qt_libraries.provide(where.packages, report)
         environment.note_qt_complete(where, made)
 
 

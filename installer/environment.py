@@ -14,7 +14,7 @@ from pathlib import Path
 from installer import debian, gpu, locked, stamp
 from installer.children import run
 from installer.places import Places
-from installer.problems import SPACE, SetupProblem, pip_problem
+from installer.problems import SPACE, SetupProblem, not_found, pip_problem
 from installer.report import Report
 
 GIB = 1 << 30
@@ -165,7 +165,7 @@ def install(where: Places, part: locked.Part, report: Report) -> None:
             report.detail((found[1] + found[2]).strip())
 
     ended = run(order, on_line)
-    if ended.code != 0 and part.spare_index and "No matching distribution" in ended.output:
+    if ended.code != 0 and part.spare_index and not_found(ended.output):
         report.detail(f"not in pip's configured sources, asking {part.spare_index}")
         ended = run([*order, "--index-url", part.spare_index], on_line)
     if ended.code != 0:

@@ -14,7 +14,7 @@ NETWORK = re.compile(
 SPACE = re.compile(r"No space left on device|Errno 28|not enough space on the disk|ENOSPC")
 HASH = re.compile(r"DO NOT MATCH THE HASHES|Hashes are required|HashMismatch")
 BLAMED = re.compile(r"^\s+([A-Za-z0-9._-]+==\S+)(?: from \S+)?[:\s]", re.MULTILINE)
-NOT_FOUND = re.compile(r"No matching distribution found for (\S+)")
+NOT_FOUND = re.compile(r"No matching distribution found for (\S+)|Cannot install (\S+) because")
 REFUSED = re.compile(r"Permission denied|Errno 13|Read-only file system|Errno 30")
 
 
@@ -25,6 +25,11 @@ class SetupProblem(Exception):
         super().__init__(sentence)
         self.sentence = sentence
         self.exit_code = exit_code
+
+
+def not_found(output: str) -> bool:
+    """Whether pip looked and found no file that fits; with a constraint set it says "conflict"."""
+    return NOT_FOUND.search(output) is not None
 
 
 def pip_problem(output: str, subject: str) -> SetupProblem:
@@ -46,7 +51,7 @@ def pip_problem(output: str, subject: str) -> SetupProblem:
     missing = NOT_FOUND.search(output)
     if missing:
         return SetupProblem(
-            f"No source of pip has {missing.group(1)} for this Python and system; "
+            f"No source of pip has {missing[1] or missing[2]} for this Python and system; "
             "check pip's configuration and start the same command again."
         )
     if REFUSED.search(output):

@@ -88,7 +88,8 @@ def provide(packages: Path, report: Report) -> None:
     names = missing(packages)
     wanted = sorted({DEBIAN_PACKAGES[name] for name in names if name in DEBIAN_PACKAGES})
     if wanted:
-        debian.install(wanted, PURPOSE, report)
+        with report.step("System libraries for the window"):
+            debian.install(wanted, PURPOSE, report)
         names = missing(packages)
     if names:
         raise SetupProblem(
