@@ -35,7 +35,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class DirectoryLock:
-    """The lock, held from construction to ``close``; owns one open file, which no child inherits."""
+    """The lock, held from construction to ``close``; owns one file, which no child inherits."""
 
     def __init__(self, file: Path, what: str) -> None:
         """Take the lock as ``what`` ("the window", "hearth ask").

@@ -1,10 +1,10 @@
 """The app's end of the protocol: requests out, one callback for each answer, restarts.
 
-``EngineClient`` owns one thread, "engine-link", which starts the engine, reads its messages and
-calls the callbacks; after a death it waits and starts the next engine. **Every callback is called
-on that thread**: it should hand its record on and return. A callback that blocks stops the reading,
-the pipe fills and the engine's output waits: that is the back-pressure. Methods may be called from
-any thread and never wait for the engine, save ``wait_ready`` and ``close``.
+``EngineClient`` owns one thread, "engine-link" (``lives.py``), which starts the engine, reads its
+messages and calls the callbacks; after a death it waits and starts the next engine. **Every
+callback is called on that thread**: it should hand its record on and return. A callback that blocks
+stops the reading, the pipe fills and the engine's output waits: that is the back-pressure. Methods
+may be called from any thread and never wait for the engine, save ``wait_ready`` and ``close``.
 
 Each request has its own ``on_message``; it gets Progress and Tokens, then exactly one last message:
 its answer or a Failure. When the engine dies, that Failure has the code "engine-died".
@@ -12,6 +12,7 @@ its answer or a Failure. When the engine dies, that Failure has the code "engine
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -20,9 +21,8 @@ from typing import Final
 
 import msgspec
 
-from app.errors import ENGINE_DIED, EngineUnavailable, RequestTooLarge
-from app.link.connection import Connection
-from app.link.crash_guard import CrashGuard
+from app.errors import ENGINE_DIED, AppError, EngineUnavailable, RequestTooLarge
+from app.link.crash_guard import CrashGuard, LoadTrack
 from app.link.engine_log import EngineLog
 from app.link.events import (
     LAST_MESSAGES,
@@ -34,9 +34,9 @@ from app.link.events import (
     OnEvent,
     OnMessage,
 )
+from app.link.lives import EngineLives, LifeCallbacks
 from app.link.outcome import ProcessOutcome
-from app.link.pending import PendingRequests
-from app.link.process import EngineCommand, EngineProcess
+from app.link.process import EngineCommand
 from app.link.restart import RestartPolicy
 from engine.protocol import (
     MAX_FRAME_BYTES,
@@ -60,6 +60,7 @@ from engine.protocol import (
 )
 
 HANDSHAKE_LIMIT_S: Final = 60.0
+FRAME_OVERHEAD_BYTES: Final = 16
 APP_NAME: Final = "hearth"
 log = logging.getLogger(__name__)
 
@@ -87,62 +88,35 @@ class EngineClient:
             restart: when to start again after a death; None never does.
             handshake_limit_s: how long an engine may take to say Welcome.
         """
-        self._command = command
-        self._engine_log = engine_log
-        self._guard = guard
         self._on_event = on_event
-        self._restart = restart
-        self._handshake_limit_s = handshake_limit_s
-        self._pending = PendingRequests()
-        self._state = threading.Condition()
-        self._connection: Connection | None = None
-        self._welcome: Welcome | None = None
-        self._last_outcome: ProcessOutcome | None = None
-        self._loading: LoadChoice | None = None
-        self._loaded: LoadChoice | None = None
-        self._useful = False
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._pending = _PendingRequests()
+        self._loads = LoadTrack(guard)
+        self._lives = EngineLives(
+            command,
+            app_name=APP_NAME,
+            engine_log=engine_log,
+            callbacks=LifeCallbacks(self._ready, self._message, self._ended, self._died),
+            restart=restart,
+            handshake_limit_s=handshake_limit_s,
+        )
 
     # Life ---------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the link, or start it again after it gave up; does nothing while it runs."""
-        with self._state:
-            if self._closing.is_set() or (self._thread is not None and self._thread.is_alive()):
-                return
-            self._last_outcome = None
-            self._thread = threading.Thread(target=self._live, name="engine-link", daemon=True)
-            self._thread.start()
+        self._lives.start()
 
     def wait_ready(self, limit_s: float) -> Welcome:
         """Wait until an engine is connected; raises EngineUnavailable when none comes."""
-        with self._state:
-            self._state.wait_for(
-                lambda: self._welcome is not None or self._last_outcome is not None, limit_s
-            )
-            if self._welcome is not None:
-                return self._welcome
-            if self._last_outcome is not None:
-                raise EngineUnavailable(self._last_outcome.sentence)
-        raise EngineUnavailable(f"The engine did not start within {limit_s:.0f} seconds.")
+        return self._lives.wait_ready(limit_s)
 
     def kill(self, fault: str | None = None) -> None:
         """End the running engine at once, as if it had died; ``fault`` says why in one sentence."""
-        with self._state:
-            connection = self._connection
-        if connection is not None:
-            connection.kill(fault)
+        self._lives.kill(fault)
 
     def close(self) -> None:
         """Stop the engine and the thread; running requests get their Failure first."""
-        self._closing.set()
-        with self._state:
-            connection, thread = self._connection, self._thread
-        if connection is not None:
-            connection.ask_to_end()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        self._lives.close()
 
     def __enter__(self) -> EngineClient:
         return self
@@ -158,20 +132,17 @@ class EngineClient:
     @property
     def ready(self) -> bool:
         """Whether an engine is connected."""
-        with self._state:
-            return self._welcome is not None
+        return self._lives.ready
 
     @property
     def pid(self) -> int:
         """The running engine's pid, 0 while there is none."""
-        with self._state:
-            return 0 if self._connection is None else self._connection.pid
+        return self._lives.pid
 
     @property
     def loaded_path(self) -> str | None:
         """The path of the checkpoint that is loaded, None when none is."""
-        with self._state:
-            return None if self._loaded is None else self._loaded.path
+        return self._loads.loaded_path
 
     # Requests -----------------------------------------------------------------------------------
     # Each raises EngineUnavailable when no engine is connected, RequestTooLarge above a frame.
@@ -187,18 +158,11 @@ class EngineClient:
         """Load a checkpoint in place of the loaded one: Progress, then Loaded or Failure."""
         absolute = os.path.abspath(path)  # noqa: PTH100 - a link's own name is kept
         request = self._pending.add(on_message)
-        message = Load(
-            request=request, path=absolute, context_tokens=context_tokens, streams=streams
+        self._loads.asked(request, LoadChoice(absolute, context_tokens, streams))
+        return self._send(
+            request,
+            Load(request=request, path=absolute, context_tokens=context_tokens, streams=streams),
         )
-        with self._state:
-            before = self._loading
-            self._loading = LoadChoice(absolute, context_tokens, streams)
-        try:
-            return self._send(request, message)
-        except EngineUnavailable:
-            with self._state:
-                self._loading = before
-            raise
 
     def unload(self, *, on_message: OnMessage) -> int:
         """Give the loaded checkpoint's memory back: Unloaded."""
@@ -254,13 +218,9 @@ class EngineClient:
 
     def cancel(self, request: int) -> None:
         """Stop a generation; its last message still comes. Nothing happens for an ended one."""
-        with self._state:
-            connection = self._connection if self._welcome is not None else None
-        if connection is not None and self._pending.has(request):
-            try:
-                connection.send(Cancel(request=request))
-            except EngineUnavailable as error:
-                log.warning("cancel not sent request=%d reason=%s", request, error.sentence)
+        if self._pending.has(request):
+            with contextlib.suppress(EngineUnavailable):
+                self._lives.send(Cancel(request=request))
 
     def count_tokens(self, text: str, *, on_message: OnMessage) -> int:
         """Ask how many tokens a text takes: Counted or Failure."""
@@ -275,115 +235,60 @@ class EngineClient:
     def _send(self, request: int, message: AppMessage) -> int:
         size = len(msgspec.msgpack.encode(message))
         try:
-            if size > MAX_FRAME_BYTES - 16:
+            if size > MAX_FRAME_BYTES - FRAME_OVERHEAD_BYTES:
                 raise RequestTooLarge(
                     f"The conversation is {size:,} bytes long; {MAX_FRAME_BYTES:,} can be sent."
                 )
-            with self._state:
-                if self._connection is None or self._welcome is None:
-                    raise EngineUnavailable("The engine is not ready yet; try again in a moment.")
-                self._connection.send(message)
-        except (EngineUnavailable, RequestTooLarge):
+            self._lives.send(message)
+        except AppError:
             self._pending.take(request)
+            self._loads.refused(request)
             raise
         return request
 
-    # The link's thread --------------------------------------------------------------------------
+    # On the link's thread -----------------------------------------------------------------------
 
-    def _live(self) -> None:
-        restarts = 0
-        while not self._closing.is_set():
-            outcome = self._live_once(restarts)
-            restarts += 1
-            delay_s = self._delay_s(outcome)
-            with self._state:
-                if delay_s is None:
-                    self._last_outcome = outcome
-                self._state.notify_all()
-            self._emit(EngineDied(outcome, delay_s))
-            if delay_s is None or self._closing.wait(delay_s):
-                return
-
-    def _live_once(self, restarts: int) -> ProcessOutcome:
-        connection = Connection(EngineProcess(self._command, self._engine_log), APP_NAME)
-        with self._state:
-            self._connection = connection
-            reload = self._loading or self._loaded
-            self._loading = self._loaded = None
-            self._useful = False
-        if self._closing.is_set():
-            connection.ask_to_end()
-        welcome = connection.open(self._handshake_limit_s)
-        if welcome is not None:
-            self._begin(welcome, restarts, reload)
-            while (message := connection.read()) is not None:
-                self._dispatch(connection, message)
-        outcome = connection.outcome()
-        self._end(outcome, reload)
-        return outcome
-
-    def _begin(self, welcome: Welcome, restarts: int, reload: LoadChoice | None) -> None:
-        with self._state:
-            self._welcome = welcome
-            self._state.notify_all()
+    def _ready(self, welcome: Welcome, restarts: int) -> None:
         log.info("engine ready pid=%d device=%s restarts=%d", welcome.pid, welcome.device, restarts)
-        if reload is not None and not self._guard.allows(reload.path):
-            self._emit(EngineReady(welcome, restarts, held_back=reload))
-        else:
-            self._emit(EngineReady(welcome, restarts, reload=reload))
+        reload, held_back = self._loads.take_back()
+        self._emit(EngineReady(welcome, restarts, reload, held_back))
 
-    def _end(self, outcome: ProcessOutcome, reload: LoadChoice | None) -> None:
-        with self._state:
-            self._connection = self._welcome = None
-            there = self._loading or self._loaded
-            if there is None and not outcome.ready:
-                self._loaded = reload
+    def _message(self, message: EngineMessage) -> str | None:
+        if isinstance(message, Welcome):
+            return "it said Welcome twice."
+        if message.request is None:
+            self._emit(EngineFault(message))
+            return None
+        self._note(message, message.request)
+        last = isinstance(message, LAST_MESSAGES)
+        find = self._pending.take if last else self._pending.get
+        on_message = find(message.request)
+        if on_message is not None:
+            self._deliver(on_message, message)
+        return None
+
+    def _ended(self, outcome: ProcessOutcome) -> None:
         log.info("engine ended %s", outcome.detail.partition("\n")[0])
-        if there is not None and not outcome.asked:
-            self._guard.count(there.path)
+        self._loads.ended(outcome)
         for request, on_message in self._pending.take_all():
             failure = Failure(request=request, code=ENGINE_DIED, sentence=outcome.sentence)
             self._deliver(on_message, failure)
 
-    def _delay_s(self, outcome: ProcessOutcome) -> float | None:
-        if outcome.asked or self._closing.is_set() or self._restart is None:
-            return None
-        return self._restart.delay_s(
-            ready=outcome.ready, useful=self._useful, lived_s=outcome.lived_s
-        )
+    def _died(self, outcome: ProcessOutcome, restart_in_s: float | None) -> None:
+        self._emit(EngineDied(outcome, restart_in_s))
 
-    def _dispatch(self, connection: Connection, message: EngineMessage) -> None:
-        if isinstance(message, Welcome):
-            connection.kill("it said Welcome twice.")
-            return
-        if isinstance(message, Failure) and message.request is None:
-            self._emit(EngineFault(message))
-            return
-        assert message.request is not None
-        self._note(message)
-        last = isinstance(message, LAST_MESSAGES)
-        on_message = (
-            self._pending.take(message.request) if last else self._pending.get(message.request)
-        )
-        if on_message is None:
-            log.debug("answer without request kind=%s", type(message).__name__)
-            return
-        self._deliver(on_message, message)
-
-    def _note(self, message: EngineMessage) -> None:
-        with self._state:
-            match message:
-                case Loaded():
-                    self._loaded, self._loading = self._loading, None
-                case Unloaded():
-                    self._loaded = None
-                case Finished():
-                    self._useful = True
-                case _:
-                    pass
-            finished_path = self._loaded.path if self._loaded is not None else None
-        if isinstance(message, Finished) and finished_path is not None:
-            self._guard.clear(finished_path)
+    def _note(self, message: EngineMessage, request: int) -> None:
+        match message:
+            case Loaded():
+                self._loads.arrived(request)
+            case Unloaded():
+                self._loads.unloaded()
+            case Finished():
+                self._loads.finished()
+            case Failure():
+                self._loads.refused(request)
+            case _:
+                pass
 
     def _emit(self, event: EngineEvent) -> None:
         try:
@@ -396,3 +301,42 @@ class EngineClient:
             on_message(message)
         except Exception:
             log.exception("callback failed message=%s", type(message).__name__)
+
+
+class _PendingRequests:
+    """Request ids, counted up from 1, and the callback of each that has not ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._next = 1
+        self._callbacks: dict[int, OnMessage] = {}
+
+    def add(self, on_message: OnMessage) -> int:
+        """A new request id with its callback."""
+        with self._lock:
+            request = self._next
+            self._next += 1
+            self._callbacks[request] = on_message
+            return request
+
+    def has(self, request: int) -> bool:
+        """Whether the request has not ended."""
+        with self._lock:
+            return request in self._callbacks
+
+    def get(self, request: int) -> OnMessage | None:
+        """The callback of a request that goes on."""
+        with self._lock:
+            return self._callbacks.get(request)
+
+    def take(self, request: int) -> OnMessage | None:
+        """The callback of a request that ends now; None when it has ended."""
+        with self._lock:
+            return self._callbacks.pop(request, None)
+
+    def take_all(self) -> tuple[tuple[int, OnMessage], ...]:
+        """Every request that has not ended, in order; none is left."""
+        with self._lock:
+            taken = tuple(sorted(self._callbacks.items()))
+            self._callbacks.clear()
+            return taken

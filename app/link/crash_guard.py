@@ -1,8 +1,8 @@
 """Which checkpoints stopped the engine, so that none is loaded by itself a third time.
 
-Owns one small file of the data directory. A checkpoint is counted when the engine died while it was
-being loaded or was loaded, and is cleared by a reply that it finished. A file that changed its size
-is another checkpoint. Used from the link's thread and, for ``allows``, from any.
+``CrashGuard`` owns one small file of the data directory. A checkpoint is counted when the engine
+died while it was being loaded or was loaded, and is cleared by a reply that it finished. A file
+that changed its size is another checkpoint. ``LoadTrack`` knows what is in the engine now.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Final
 import msgspec
 
 from app.files import write_atomically
+from app.link.events import LoadChoice
+from app.link.outcome import ProcessOutcome
 
 LIMIT: Final = 2
 log = logging.getLogger(__name__)
@@ -64,6 +66,72 @@ class CrashGuard:
             write_atomically(self._file, content)
         except OSError as error:
             log.warning("crash file not written path=%s reason=%s", self._file, error)
+
+
+class LoadTrack:
+    """Which checkpoint is in the engine, and whether it goes back there after a death.
+
+    Told by the link of what was asked and answered; tells the guard. Used from any thread.
+    """
+
+    def __init__(self, guard: CrashGuard) -> None:
+        self._guard = guard
+        self._lock = threading.Lock()
+        self._asked: dict[int, LoadChoice] = {}
+        self._loaded: LoadChoice | None = None
+        self._wanted: LoadChoice | None = None
+
+    @property
+    def loaded_path(self) -> str | None:
+        """The path of the loaded checkpoint, None when none is."""
+        with self._lock:
+            return None if self._loaded is None else self._loaded.path
+
+    def asked(self, request: int, choice: LoadChoice) -> None:
+        """A load was sent."""
+        with self._lock:
+            self._asked[request] = choice
+
+    def refused(self, request: int) -> None:
+        """A load failed or was not sent after all; what was loaded before may be gone."""
+        with self._lock:
+            self._asked.pop(request, None)
+
+    def arrived(self, request: int) -> None:
+        """A load was done."""
+        with self._lock:
+            self._loaded = self._asked.pop(request, self._loaded)
+
+    def unloaded(self) -> None:
+        """Nothing is loaded any more."""
+        with self._lock:
+            self._loaded = None
+
+    def finished(self) -> None:
+        """The loaded checkpoint finished a reply."""
+        path = self.loaded_path
+        if path is not None:
+            self._guard.clear(path)
+
+    def ended(self, outcome: ProcessOutcome) -> None:
+        """The engine ended; what was in it is counted and wanted back."""
+        with self._lock:
+            there = [*self._asked.values(), self._loaded]
+            found = next((choice for choice in there if choice is not None), None)
+            self._asked.clear()
+            self._loaded = None
+            # A life that ended before its handshake keeps the wish of the one before.
+            self._wanted = found if outcome.ready else self._wanted
+        if found is not None and not outcome.asked:
+            self._guard.count(found.path)
+
+    def take_back(self) -> tuple[LoadChoice | None, LoadChoice | None]:
+        """What to load again after a restart, and what to hold back; at most one is there."""
+        with self._lock:
+            wanted, self._wanted = self._wanted, None
+        if wanted is None or self._guard.allows(wanted.path):
+            return wanted, None
+        return None, wanted
 
 
 def _read(file: Path) -> tuple[Crash, ...]:

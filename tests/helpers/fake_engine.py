@@ -1,0 +1,328 @@
+"""A real child process that speaks the protocol and follows a script instead of computing.
+
+``fake_command(Script(...))`` is a command for ``EngineClient`` and for the command line's
+``main(..., engine_command=...)``. Each word of a reply is one token whose id is a checksum of it;
+a prompt has as many tokens as words. Nothing is loaded from a file: any path does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from engine.protocol import (
+    PROTOCOL_VERSION,
+    AppMessage,
+    AskMemory,
+    Cancel,
+    CheckpointFacts,
+    Counted,
+    CountTokens,
+    Failure,
+    Finished,
+    FrameWriter,
+    Generate,
+    Hello,
+    Inspect,
+    Inspected,
+    Load,
+    Loaded,
+    MemoryFacts,
+    ModelFacts,
+    Plan,
+    PlanLine,
+    Planned,
+    PoolFacts,
+    Progress,
+    Shutdown,
+    StopReason,
+    Timings,
+    Tokens,
+    Unload,
+    Unloaded,
+    Welcome,
+    app_message_reader,
+)
+
+DEFAULT_REPLY = "The capital of France is Paris."
+TEMPLATE_HASH = "fake-template"
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the fake engine does; the defaults answer every request at once.
+
+    Attributes:
+        reply: the words of each reply; "{echo}" becomes the last message's text, "{seed}" the
+            seed, "{messages}" every message as role:text.
+        thinking: sent before the reply, as region "thinking".
+        words_per_s: pace of the reply, 0 for as fast as the pipe takes.
+        load_steps, load_s: Progress messages of a load and how long it takes in all.
+        load_failure, reply_failure: a code that is answered instead, with a sentence.
+        end_at: what to do after ``end_after`` words of a reply, or in the load for "load", or
+            before Welcome for "start".
+        once: a file; what ``end_at`` asks for is done only while it does not exist.
+        ignores_cancel, ignores_end: a stuck engine.
+    """
+
+    reply: str = DEFAULT_REPLY
+    thinking: str = ""
+    words_per_s: float = 0.0
+    load_steps: int = 2
+    load_s: float = 0.0
+    prompt_s: float = 0.0
+    load_failure: str | None = None
+    reply_failure: str | None = None
+    end_at: Literal["never", "start", "load", "reply"] = "never"
+    end_how: Literal["kill", "exit", "garbage", "hang", "half-frame"] = "kill"
+    end_after: int = 3
+    once: str | None = None
+    ignores_cancel: bool = False
+    ignores_end: bool = False
+    welcome_s: float = 0.0
+    welcome_version: int = PROTOCOL_VERSION
+    log_line: str = "fake engine started"
+
+
+def fake_command(script: Script | None = None) -> tuple[str, ...]:
+    """The command that starts a fake engine with this script."""
+    text = msgspec.json.encode(script or Script()).decode()
+    return (sys.executable, "-m", "tests.helpers.fake_engine", text)
+
+
+class FakeEngine:
+    """The loop of the child."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._writer = FrameWriter(sys.stdout.buffer)
+        self._inbox: queue.Queue[AppMessage | None] = queue.Queue()
+        self._cancelled: set[int] = set()
+        self._ended = False
+        self._model: str | None = None
+
+    def run(self) -> int:
+        """Answer until the pipe ends or Shutdown comes."""
+        print(self._script.log_line, file=sys.stderr, flush=True)
+        self._end_if("start")
+        threading.Thread(target=self._read, daemon=True).start()
+        first = self._inbox.get()
+        if not isinstance(first, Hello):
+            return 3
+        time.sleep(self._script.welcome_s)
+        self._writer.write(
+            Welcome(
+                version=self._script.welcome_version,
+                engine="fake 1",
+                pid=os.getpid(),
+                device="fake device",
+                capabilities=("avx2", "avx512-bf16", "chosen: int4 bf16"),
+                threads=2,
+            )
+        )
+        while (message := self._inbox.get()) is not None:
+            if isinstance(message, Shutdown):
+                break
+            self._answer(message)
+        while self._script.ignores_end:
+            time.sleep(1)
+        return 0
+
+    def _read(self) -> None:
+        reader = app_message_reader(sys.stdin.buffer)
+        while (message := reader.read()) is not None:
+            if isinstance(message, Cancel):
+                self._cancelled.add(message.request)
+            self._inbox.put(message)
+        self._ended = True
+        self._inbox.put(None)
+
+    def _answer(self, message: AppMessage) -> None:
+        match message:
+            case Load():
+                self._load(message)
+            case Unload(request=request):
+                self._model = None
+                self._writer.write(Unloaded(request=request))
+            case Plan(request=request, path=path):
+                line = PlanLine(pool="ram", owner="weights", bytes=1000, reason=path)
+                self._writer.write(
+                    Planned(request=request, context_tokens=8192, lines=(line,), refusal=None)
+                )
+            case Inspect(request=request, paths=paths):
+                facts = tuple(map(_facts, paths))
+                self._writer.write(Inspected(request=request, files=facts))
+            case Generate():
+                self._generate(message)
+            case CountTokens(request=request, text=text):
+                self._writer.write(Counted(request=request, tokens=len(text.split())))
+            case AskMemory(request=request):
+                pool = PoolFacts(name="ram", capacity_bytes=10, free_bytes=5, holders=(("w", 5),))
+                self._writer.write(MemoryFacts(request=request, pools=(pool,)))
+            case _:
+                pass
+
+    def _load(self, message: Load) -> None:
+        request = message.request
+        self._end_if("load")
+        for step in range(self._script.load_steps):
+            time.sleep(self._script.load_s / self._script.load_steps)
+            done, total = step + 1, self._script.load_steps
+            self._writer.write(Progress(request=request, phase="weights", done=done, total=total))
+        if self._script.load_failure is not None:
+            self._fail(request, self._script.load_failure)
+            return
+        self._model = message.path
+        facts = ModelFacts(
+            name=Path(message.path).stem,
+            path=message.path,
+            architecture="fake",
+            context_tokens=message.context_tokens or 8192,
+            vocabulary=65536,
+            file_bytes=1,
+            format="Q4_1",
+            has_template=True,
+            template_hash=TEMPLATE_HASH,
+        )
+        load_ms = 1000 * self._script.load_s
+        self._writer.write(Loaded(request=request, model=facts, load_ms=load_ms))
+
+    def _generate(self, message: Generate) -> None:
+        request = message.request
+        if self._model is None:
+            self._fail(request, "request-invalid", "No checkpoint is loaded.")
+            return
+        if self._script.reply_failure is not None:
+            self._fail(request, self._script.reply_failure)
+            return
+        texts = [m.text for m in message.messages] if message.raw is None else [message.raw]
+        prompt_tokens = sum(len(text.split()) for text in texts)
+        started = time.monotonic()
+        self._prefill(request, prompt_tokens)
+        first_ms = 1000 * (time.monotonic() - started)
+        seed = message.sampling.seed if message.sampling.seed is not None else 7
+        ids, said, stop_reason = self._speak(message, seed)
+        decode_ms = max(0.0, 1000 * (time.monotonic() - started) - first_ms)
+        self._writer.write(
+            Finished(
+                request=request,
+                text=said["answer"],
+                thinking_text=said["thinking"],
+                ids=tuple(ids),
+                prompt_tokens=prompt_tokens,
+                resumed_tokens=0,
+                timings=Timings(
+                    prefill_ms=first_ms,
+                    first_token_ms=first_ms if ids else None,
+                    decode_ms=decode_ms if len(ids) > 1 else None,
+                ),
+                stop_reason=stop_reason,
+                seed=seed,
+                template_hash=TEMPLATE_HASH if message.raw is None else None,
+            )
+        )
+
+    def _prefill(self, request: int, tokens: int) -> None:
+        until = time.monotonic() + self._script.prompt_s
+        self._writer.write(Progress(request=request, phase="prefill", done=tokens, total=tokens))
+        while time.monotonic() < until and request not in self._cancelled and not self._ended:
+            time.sleep(0.01)
+
+    def _speak(self, message: Generate, seed: int) -> tuple[list[int], dict[str, str], StopReason]:
+        ids: list[int] = []
+        said = {"answer": "", "thinking": ""}
+        limit = message.sampling.max_tokens
+        for region, word in self._words(message, seed):
+            if limit is not None and len(ids) >= limit:
+                return ids, said, "max-tokens"
+            if message.request in self._cancelled and not self._script.ignores_cancel:
+                return ids, said, "stopped"
+            if len(ids) == self._script.end_after:
+                self._end_if("reply")
+            if self._script.words_per_s:
+                time.sleep(1 / self._script.words_per_s)
+            token = zlib.crc32(word.encode()) % 65536
+            ids.append(token)
+            said[region] += word
+            self._writer.write(
+                Tokens(request=message.request, region=region, text=word, ids=(token,))
+            )
+        return ids, said, "end-of-turn"
+
+    def _words(
+        self, message: Generate, seed: int
+    ) -> Iterator[tuple[Literal["answer", "thinking"], str]]:
+        last = message.raw if message.raw is not None else message.messages[-1].text
+        everything = "|".join(f"{m.role}:{m.text}" for m in message.messages)
+        reply = self._script.reply.replace("{echo}", last).replace("{seed}", str(seed))
+        for part in _pieces(self._script.thinking):
+            yield "thinking", part
+        for part in _pieces(reply.replace("{messages}", everything)):
+            yield "answer", part
+
+    def _fail(self, request: int, code: str, sentence: str = "The fake engine refuses.") -> None:
+        self._writer.write(Failure(request=request, code=code, sentence=sentence))
+
+    def _end_if(self, place: str) -> None:
+        script = self._script
+        if script.end_at != place or (script.once is not None and Path(script.once).exists()):
+            return
+        if script.once is not None:
+            Path(script.once).touch()
+        match script.end_how:
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "exit":
+                os._exit(70)
+            case "garbage":
+                sys.stdout.buffer.write(b"Traceback (most recent call last):\n" * 20)
+                sys.stdout.buffer.flush()
+                time.sleep(60)
+            case "half-frame":
+                sys.stdout.buffer.write(b"\x10\x00\x00\x00\x92")
+                sys.stdout.buffer.flush()
+                os._exit(0)
+            case "hang":
+                time.sleep(3600)
+
+
+def _pieces(text: str) -> list[str]:
+    words = text.split(" ")
+    return [word if n == 0 else " " + word for n, word in enumerate(words)] if text else []
+
+
+def _facts(path: str) -> CheckpointFacts:
+    file = Path(path)
+    if file.read_bytes()[:4] != b"GGUF":
+        return CheckpointFacts(path=path, problem=f"{path} is not a GGUF file.")
+    return CheckpointFacts(
+        path=path,
+        name=file.stem,
+        architecture="fake",
+        format="Q4_1",
+        file_bytes=file.stat().st_size,
+        context_tokens=8192,
+        vocabulary=65536,
+        has_template=True,
+    )
+
+
+def main() -> int:
+    """The child's entry."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    return FakeEngine(msgspec.json.decode(sys.argv[1], type=Script)).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
