@@ -13,7 +13,7 @@ from typing import Final, Self
 
 import torch
 
-from engine.cache.pages import PAGE_ROWS
+from engine.cache.pages import PAGE_ROWS, page_bytes
 from engine.errors import InvariantBroken
 from engine.memory.ledger import Ledger
 from engine.models.spec import PageGroupSpec
@@ -94,12 +94,6 @@ class KvArena:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def page_bytes(group: PageGroupSpec, element_bytes: int) -> int:
-    """Bytes of one page over all layers of a group, K and V."""
-    row = group.kv_head_count * group.head_dim * element_bytes
-    return group.layer_count * 2 * PAGE_ROWS * row
 
 
 def _shape(group: PageGroupSpec, pages: int) -> tuple[int, ...]:

@@ -21,7 +21,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.cache.pages import PAGE_ROWS, PagePool, PageRun, Promise, pages_for
+from engine.cache.pages import (
+    PAGE_ROWS,
+    PagePool,
+    PageRun,
+    Promise,
+    first_reached_page,
+    pages_for,
+)
 from engine.errors import InvariantBroken
 
 
@@ -182,9 +189,7 @@ class Lane:
             raise InvariantBroken(f"A state of {at} rows was cut from a lane of {self.length}.")
         runs: list[PageRun] = []
         for table in self._tables:
-            window = table.pool.window
-            first = 0 if window is None else max(0, at - window + 1) // PAGE_ROWS
-            run = table.share(first, at // PAGE_ROWS)
+            run = table.share(first_reached_page(table.pool.window, at), at // PAGE_ROWS)
             if run is None:
                 for held, other in zip(runs, self._tables, strict=False):
                     other.pool.release_run(held)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from engine.cache.kv import OWNER, KvArena, page_bytes
+from engine.cache.kv import OWNER, KvArena
+from engine.cache.pages import page_bytes
 from engine.errors import InvariantBroken, MemoryRefused
 from engine.memory.ledger import Ledger
 from engine.models.spec import PageGroupSpec
