@@ -14,14 +14,13 @@ from pathlib import Path
 from installer import debian, gpu, locked, stamp
 from installer.children import run
 from installer.places import Places
-from installer.problems import SPACE, SetupProblem, not_found, pip_problem
+from installer.problems import SPACE, SetupProblem, not_found, pip_news, pip_problem
 from installer.report import Report
 
 GIB = 1 << 30
 NEEDED_BYTES = {"cpu": 3 * GIB // 2, "cuda": 9 * GIB}
 TEST_BYTES = 3 * GIB // 2
 SELF_TEST = "import jinja2, keyring, msgspec, numpy, platformdirs, psutil, tokenizers, torch"
-PROGRESS = re.compile(r"^\s*(Collecting|Downloading|Processing|Installing collected)\b(.*)$")
 
 
 def prepare(where: Places, report: Report, *, tests: bool, backend: str | None) -> stamp.Stamp:
@@ -160,9 +159,8 @@ def install(where: Places, part: locked.Part, report: Report) -> None:
     ]  # fmt: skip
 
     def on_line(line: str) -> None:
-        found = PROGRESS.match(line)
-        if found:
-            report.detail((found[1] + found[2]).strip())
+        if (news := pip_news(line)) is not None:
+            report.detail(news)
 
     ended = run(order, on_line)
     if ended.code != 0 and part.spare_index and not_found(ended.output):

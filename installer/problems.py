@@ -1,8 +1,9 @@
-"""The one error of set-up, and the table from what pip printed to a sentence for a person."""
+"""The one error of set-up, and what of pip's output a person is told: news and problems."""
 
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 
 NETWORK = re.compile(
     r"NewConnectionError|NameResolutionError|name resolution|Name or service not known|"
@@ -15,6 +16,7 @@ SPACE = re.compile(r"No space left on device|Errno 28|not enough space on the di
 HASH = re.compile(r"DO NOT MATCH THE HASHES|Hashes are required|HashMismatch")
 BLAMED = re.compile(r"^\s+([A-Za-z0-9._-]+==\S+)(?: from \S+)?[:\s]", re.MULTILINE)
 NOT_FOUND = re.compile(r"No matching distribution found for (\S+)|Cannot install (\S+) because")
+NEWS = re.compile(r"^\s*(Collecting|Downloading|Processing|Installing) ((?:(?! \(from ).)*)")
 REFUSED = re.compile(r"Permission denied|Errno 13|Read-only file system|Errno 30")
 
 
@@ -25,6 +27,17 @@ class SetupProblem(Exception):
         super().__init__(sentence)
         self.sentence = sentence
         self.exit_code = exit_code
+
+
+def pip_news(line: str) -> str | None:
+    """What a line of pip says about its progress, in short; None for a line without news."""
+    found = NEWS.match(line)
+    if found is None:
+        return None
+    verb, subject = found.groups()
+    if verb == "Installing":
+        return "laying out the files"
+    return f"{verb.lower()} {PurePath(subject).name}"
 
 
 def not_found(output: str) -> bool:
