@@ -26,13 +26,11 @@ class Directories:
         data: holds everything below; also given to the engine.
         settings_file: the settings, TOML.
         models: checkpoints that Hearth fetched.
-        bundled: checkpoints that came with the program; may not exist, never written.
     """
 
     data: Path
     settings_file: Path
     models: Path
-    bundled: Path
 
     @property
     def store_file(self) -> Path:
@@ -55,6 +53,11 @@ class Directories:
         return self.data / "engine-crashes.json"
 
     @property
+    def checkpoints_file(self) -> Path:
+        """Which checkpoints were seen last, so that one that is away keeps its line."""
+        return self.data / "checkpoints.json"
+
+    @property
     def engine_log(self) -> Path:
         """What the engine wrote to its standard error, newest; older parts beside it."""
         return self.data / "logs" / "engine.log"
@@ -62,13 +65,12 @@ class Directories:
 
 def directories(data_directory: Path | None = None) -> Directories:
     """The folders of the profile under ``data_directory``, or of this user; makes nothing."""
-    bundled = Path(__file__).resolve().parents[1] / ".models"
     if data_directory is not None:
         data = Path(os.path.abspath(data_directory))  # noqa: PTH100 - no link is followed
-        return Directories(data, data / "settings.toml", data / "models", bundled)
+        return Directories(data, data / "settings.toml", data / "models")
     data = platformdirs.user_data_path(APPLICATION, appauthor=False)
     settings = platformdirs.user_config_path(APPLICATION, appauthor=False) / "settings.toml"
-    return Directories(data, settings, data / "models", bundled)
+    return Directories(data, settings, data / "models")
 
 
 def make_private(folder: Path) -> None:

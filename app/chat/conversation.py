@@ -158,10 +158,17 @@ class Conversation:
     def messages_to(self, turn: int | None) -> tuple[ChatMessage, ...]:
         """What is sent to the engine for a reply that follows ``turn``.
 
-        A reply without text is sent as an empty one, so that the roles still alternate.
+        The roles alternate, as templates demand: a reply without text is sent as an empty one,
+        and messages that were never replied to are sent as one, a blank line between them.
         """
-        system = () if self.system is None else (ChatMessage(role="system", text=self.system),)
-        return (*system, *map(_message, self.path_to(turn)))
+        found = [] if self.system is None else [ChatMessage(role="system", text=self.system)]
+        for message in map(_message, self.path_to(turn)):
+            if message.role == "user" and found and found[-1].role == "user":
+                joined = f"{found[-1].text}\n\n{message.text}"
+                found[-1] = ChatMessage(role="user", text=joined)
+            else:
+                found.append(message)
+        return tuple(found)
 
 
 def with_turns(conversation: Conversation, turns: Iterable[Turn]) -> Conversation:

@@ -44,6 +44,7 @@ class Connection:
         self._writer = threading.Thread(target=self._write, name="engine-writer", daemon=True)
         self._ready = False
         self._asked = threading.Event()
+        self._alarms: list[threading.Timer] = []
 
     @property
     def pid(self) -> int:
@@ -63,10 +64,7 @@ class Connection:
         self._reader = engine_message_reader(self._process.replies)
         self._writer.start()
         self._outbox.put(Hello(version=PROTOCOL_VERSION, app=self._app_name))
-        fault = f"it did not answer within {limit_s:.0f} seconds."
-        alarm = threading.Timer(limit_s, self._process.kill, (fault,))
-        alarm.daemon = True
-        alarm.start()
+        alarm = self._alarm(limit_s, f"it did not answer within {limit_s:.0f} seconds.")
         try:
             first = self.read()
         finally:
@@ -98,6 +96,7 @@ class Connection:
     def ask_to_end(self) -> None:
         """Tell the engine to free everything and exit; its reader sees the end of the stream."""
         self._asked.set()
+        self._alarm(EXIT_GRACE_S, "it did not exit when it was asked to.")
         with contextlib.suppress(queue.Full):
             self._outbox.put_nowait(Shutdown())
         with contextlib.suppress(queue.Full):
@@ -114,10 +113,19 @@ class Connection:
             self._outbox.put_nowait(None)
         grace_s = EXIT_GRACE_S if asked else CRASH_GRACE_S
         outcome = self._process.outcome(ready=self._ready, asked=asked, grace_s=grace_s)
+        for alarm in self._alarms:
+            alarm.cancel()
         if self._writer.ident is not None:
             self._discard_outbox()
             self._writer.join()
         return outcome
+
+    def _alarm(self, limit_s: float, fault: str) -> threading.Timer:
+        alarm = threading.Timer(limit_s, self._process.kill, (fault,))
+        alarm.daemon = True
+        self._alarms.append(alarm)
+        alarm.start()
+        return alarm
 
     def _welcome(self, first: EngineMessage | None) -> Welcome | None:
         if first is None:
