@@ -1,0 +1,123 @@
+"""Merges of an SPM vocabulary, rebuilt from its scores, and the file that keeps them.
+
+SPM joins the neighbours whose joined piece has the highest score. As ranked merges that is: every
+way to cut a piece in two pieces, best score first. Rebuilding takes seconds for 262,144 pieces, so
+the result is kept in a folder of the caller's, named by the vocabulary's digest. A lost, cut or
+damaged file costs a rebuild, never a wrong token.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import logging
+import os
+import tempfile
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from engine.checkpoint.source import TokenizerFacts
+
+_LOG = logging.getLogger(__name__)
+_MAGIC: Final = b"HEARTHMERGES1\n\0\0"
+_NORMAL: Final = 1
+Merges = list[tuple[str, str]]
+
+
+def spm_merges(facts: TokenizerFacts, cache: Path | None) -> Merges:
+    """Every merge of an SPM vocabulary as (left, right) pieces, best first.
+
+    Args:
+        facts: tokens, types and scores, one a token.
+        cache: folder for the kept form, made where missing; None keeps nothing.
+    """
+    with _collector_paused():
+        path = None if cache is None else cache / f"merges-{_digest(facts)}.bin"
+        pairs = None if path is None else _load(path, len(facts.tokens))
+        if pairs is None:
+            pairs = _rebuild(facts)
+            if path is not None:
+                _keep(path, pairs)
+        piece = facts.tokens.__getitem__
+        return list(zip(map(piece, pairs[0::2]), map(piece, pairs[1::2]), strict=True))
+
+
+def _rebuild(facts: TokenizerFacts) -> array[int]:
+    """Ids (left, right, left, right, ...), sorted by score of the whole, then by left, right."""
+    ids = {token: index for index, token in enumerate(facts.tokens)}
+    find = ids.get
+    found: list[tuple[float, int, int]] = []
+    for token, kind, score in zip(facts.tokens, facts.token_types, facts.scores, strict=True):
+        if kind != _NORMAL:
+            continue
+        for cut in range(1, len(token)):
+            left = find(token[:cut])
+            if left is not None:
+                right = find(token[cut:])
+                if right is not None:
+                    found.append((-score, left, right))
+    found.sort()
+    pairs = array("I")
+    for _, left, right in found:
+        pairs.append(left)
+        pairs.append(right)
+    return pairs
+
+
+def _digest(facts: TokenizerFacts) -> str:
+    seen = hashlib.sha256("\0".join(facts.tokens).encode("utf-8", "surrogatepass"))
+    seen.update(array("d", facts.scores).tobytes())
+    seen.update(array("q", facts.token_types).tobytes())
+    return seen.hexdigest()[:32]
+
+
+def _load(path: Path, token_count: int) -> array[int] | None:
+    """The kept pairs, or None where the file is missing or not what was written."""
+    try:
+        kept = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _LOG.info("merges unreadable file=%s error=%s", path.name, error.strerror)
+        return None
+    head, body = kept[: len(_MAGIC) + 32], memoryview(kept)[len(_MAGIC) + 32 :]
+    pairs = array("I")
+    if head != _MAGIC + hashlib.sha256(body).digest() or len(body) % (2 * pairs.itemsize):
+        _LOG.info("merges damaged file=%s bytes=%d", path.name, len(kept))
+        return None
+    pairs.frombytes(body)
+    return pairs if not pairs or max(pairs) < token_count else None
+
+
+def _keep(path: Path, pairs: array[int]) -> None:
+    """Write atomically; a full or read-only disk is logged and costs the next start."""
+    body = pairs.tobytes()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as out:
+            try:
+                out.write(_MAGIC + hashlib.sha256(body).digest() + body)
+                out.flush()
+                os.fsync(out.fileno())
+                out.close()
+                Path(out.name).replace(path)
+            except OSError:
+                Path(out.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        _LOG.info("merges not kept file=%s error=%s", path.name, error.strerror)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Half a million live tuples would be walked again and again; none of them is a cycle."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
