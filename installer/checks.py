@@ -11,10 +11,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from installer import environment, models, qt_libraries, stamp
+from installer import environment, models, stamp
 from installer.places import Places, places
 from installer.problems import SetupProblem
 from installer.report import Report
+from installer.system import qt_libraries
 
 LINTED = ("app", "engine", "kernels", "installer", "tests")
 

@@ -11,11 +11,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from installer import debian, gpu, locked, stamp
-from installer.children import run
+from installer import locked, stamp
 from installer.places import Places
 from installer.problems import SPACE, SetupProblem, not_found, pip_news, pip_problem
 from installer.report import Report
+from installer.system import debian, gpu
+from installer.system.children import run
 
 GIB = 1 << 30
 NEEDED_BYTES = {"cpu": 3 * GIB // 2, "cuda": 9 * GIB}

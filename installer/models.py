@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from installer.children import run
 from installer.places import Places
 from installer.problems import SetupProblem, pip_news, pip_problem
 from installer.report import Report
+from installer.system.children import run
 
 BLOCK_BYTES = 1 << 20
 

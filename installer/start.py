@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app.directories import directories
-from installer import environment, models, qt_libraries, stamp
+from installer import environment, models, stamp
 from installer.places import Places, places
 from installer.problems import SetupProblem
 from installer.report import Report
+from installer.system import qt_libraries
 
 EXIT_NO_DISPLAY = 2
 COMMANDS = frozenset(

@@ -6,10 +6,10 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from installer import debian
-from installer.children import run
 from installer.problems import SetupProblem
 from installer.report import Report
+from installer.system import debian
+from installer.system.children import run
 
 DEBIAN_PACKAGES = {
     "libEGL.so.1": "libegl1",

@@ -10,9 +10,9 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from installer.children import run
 from installer.problems import NETWORK, SetupProblem
 from installer.report import Report
+from installer.system.children import run
 
 
 @dataclass(frozen=True, slots=True)

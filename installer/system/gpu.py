@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from installer.children import run
+from installer.system.children import run
 
 KERNEL_MODULE = Path("/proc/driver/nvidia/version")
 OLDEST_DRIVER = 580
