@@ -65,11 +65,8 @@ def resolve_settings(wish: Sampling, defaults: GenerationDefaults) -> DrawSettin
 
 
 def _first(name: str, wish: Sampling, defaults: GenerationDefaults) -> float:
-    for source in (wish, defaults, FALLBACK):
-        value: float | None = getattr(source, name)
-        if value is not None:
-            return value
-    raise AssertionError(name)
+    values: list[float | None] = [getattr(source, name) for source in (wish, defaults, FALLBACK)]
+    return next(value for value in values if value is not None)
 
 
 def _within(name: str, value: float, least: float, most: float, allowed: str) -> float:

@@ -1,0 +1,92 @@
+"""Admission: may a request run, how long may its reply be, and from which kept state does it begin.
+
+A stream's whole need of pages is promised before it begins, so none is ever interrupted for want
+of memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.cache.lane import Lane, PagesRefused
+from engine.cache.pages import PagePool
+from engine.errors import MemoryRefused, RequestInvalid
+from engine.reply import Clock
+from engine.request import Request, Stream
+from engine.runner import Runner
+from engine.states.marks import choose_marks
+from engine.states.store import KeptState, StateStore
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What serving needs of a loaded model; owned by ``engine.model``."""
+
+    runner: Runner
+    pools: tuple[PagePool, ...]
+    states: StateStore
+    context_tokens: int
+    stream_limit: int
+
+
+def reply_limit(request: Request, context_tokens: int) -> int:
+    """Tokens that the reply may have; raises RequestInvalid where the prompt does not fit."""
+    room = context_tokens - request.prompt_tokens
+    if request.prompt_tokens == 0:
+        raise RequestInvalid("The prompt is empty, and this model has no token to begin with.")
+    if room <= 0:
+        raise RequestInvalid(
+            f"The prompt has {request.prompt_tokens:,} tokens; the context of {context_tokens:,} "
+            f"leaves no room for a reply.",
+            needed_tokens=request.prompt_tokens + 1,
+            context_tokens=context_tokens,
+        )
+    return room if request.max_tokens is None else min(room, request.max_tokens)
+
+
+def open_stream(
+    stream: Stream, served: Served, clock: Clock, *, alone: bool
+) -> PagesRefused | None:
+    """Open a stream's lane, at a kept state where one fits; evicts other states for its pages.
+
+    Args:
+        alone: nothing else runs, so rather than be refused it begins afresh, whose pages fit where
+            those beside a held state do not.
+    """
+    found = served.states.find(stream.request.ids)
+    state, reason = found.state, found.reason
+    lane = _open_lane(stream, served, state)
+    if isinstance(lane, PagesRefused) and state is not None and alone:
+        state, reason = None, "no-room"
+        lane = _open_lane(stream, served, None)
+    if isinstance(lane, PagesRefused):
+        return lane
+    stream.lane = lane
+    stream.position = stream.course.resumed_tokens = lane.length
+    stream.course.reason = reason
+    stream.course.admitted_ns = clock()
+    request = stream.request
+    stream.marks = choose_marks(
+        request.prompt_tokens, request.wanted_marks, served.runner.grid_rows, lane.length
+    )
+    return None
+
+
+def _open_lane(stream: Stream, served: Served, state: KeptState | None) -> Lane | PagesRefused:
+    runs, at = (None, 0) if state is None else (state.runs, state.at)
+    with served.states.pinned(state):
+        while True:
+            grid = served.runner.grid_rows
+            lane = Lane.open(served.pools, stream.need_rows, grid, runs, at)
+            if isinstance(lane, Lane) or not served.states.reclaim(lane):
+                return lane
+
+
+def never_fits(refused: PagesRefused) -> MemoryRefused:
+    """The error for a request that an idle engine has no pages for."""
+    return MemoryRefused(
+        f"The request needs {refused.needed_pages} pages of context; "
+        f"{refused.available_pages} are free and nothing else runs.",
+        needed_pages=refused.needed_pages,
+        available_pages=refused.available_pages,
+    )

@@ -1,0 +1,119 @@
+"""Request and Stream: the facts of one generation, and where it stands.
+
+A request is frozen once its prompt is tokens. A stream is its run: waiting for pages, filling (its
+prompt is being computed), decoding, ended. Used from the engine thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.cache.lane import Lane
+from engine.protocol import Region
+from engine.sampling.keyed import DrawRule
+from engine.sampling.penalties import Penalties, PenaltyRule
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Whole characters of a reply and the region they belong to."""
+
+    region: Region
+    text: str
+
+
+class ReplyText(Protocol):
+    """Turns the ids of one reply into text; ``engine.text.stream`` is the real one."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop string was met; nothing after it is text."""
+
+    def push(self, token: int) -> Sequence[Piece]:
+        """What is certain to be text after one more token."""
+
+    def finish(self) -> Sequence[Piece]:
+        """What was held back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One generation, ready to run.
+
+    Attributes:
+        number: the request's number on the wire.
+        ids: the prompt, at least one token.
+        max_tokens: None runs to the context's end.
+        end_ids: tokens that end the turn.
+        wanted_marks: token counts at which a kept state would be worth most.
+        arrived_ns: when its frame was read, on the monotonic clock.
+    """
+
+    number: int
+    ids: NDArray[np.int32]
+    rule: DrawRule
+    penalties: PenaltyRule
+    max_tokens: int | None
+    end_ids: frozenset[int]
+    suppressed_ids: tuple[int, ...]
+    wanted_marks: tuple[int, ...]
+    template_hash: str | None
+    notes: tuple[str, ...]
+    arrived_ns: int
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Length of the prompt."""
+        return len(self.ids)
+
+
+class Phase(Enum):
+    """Where a stream stands; it only moves forward."""
+
+    WAITING = "waiting"
+    FILLING = "filling"
+    DECODING = "decoding"
+    ENDED = "ended"
+
+
+@dataclass(slots=True, eq=False)
+class Course:
+    """Times of one stream on the monotonic clock, and what a kept state spared it."""
+
+    admitted_ns: int | None = None
+    filled_ns: int | None = None
+    last_token_ns: int | None = None
+    resumed_tokens: int = 0
+    reason: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """A request and its run.
+
+    Attributes:
+        limit: tokens that the reply may have.
+        position: prompt rows computed so far; only meaningful while filling.
+        marks: where to keep the prompt's state.
+    """
+
+    request: Request
+    limit: int
+    penalties: Penalties
+    phase: Phase = Phase.WAITING
+    lane: Lane | None = None
+    position: int = 0
+    marks: tuple[int, ...] = ()
+    cancelled: bool = False
+    course: Course = field(default_factory=Course)
+
+    @property
+    def need_rows(self) -> int:
+        """Rows whose K and V the stream writes at most: the last token's are never needed."""
+        return self.request.prompt_tokens + self.limit - 1

@@ -1,0 +1,223 @@
+"""A runner without a model, and what else serving needs, for tests of the loop.
+
+``FakeRunner`` keeps each row's token in the page and slot that the lane's block tables give, and
+makes logits from a digest of every (position, token) that the row may see, read back through the
+tables. So a wrong page, a lost row or a stale one changes the reply, as it would with a real model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from engine.admission import Served
+from engine.cache.lane import Lane
+from engine.cache.pages import PAGE_ROWS, PagePool
+from engine.protocol import EngineMessage, Failure, Finished, Tokens
+from engine.request import Piece, Request
+from engine.sampling.keyed import DrawRule
+from engine.sampling.penalties import PenaltyRule
+from engine.serving import Serving
+from engine.states.store import StateStore
+
+VOCABULARY = 97
+END = 96
+GREEDY = DrawRule(temperature=0.0, top_k=0, top_p=1.0, min_p=0.0, seed=0)
+POISON = -1
+
+
+class FakeRunner:
+    """Implements ``engine.runner.Runner``; ``calls`` records the work in order."""
+
+    def __init__(self, pools: Sequence[PagePool], *, shares_steps: bool = True) -> None:
+        self._pools = pools
+        self._shares_steps = shares_steps
+        self._memory = [np.full((pool.page_count, PAGE_ROWS), POISON) for pool in pools]
+        self.calls: list[tuple[str, int]] = []
+        self.before: Callable[[str], None] = lambda _kind: None
+        self.edit: Callable[[NDArray[np.float32], int], None] = lambda _row, _position: None
+        self.closed = 0
+
+    @property
+    def grid_rows(self) -> int:
+        return PAGE_ROWS
+
+    @property
+    def shares_steps(self) -> bool:
+        return self._shares_steps
+
+    def prompt_chunk(
+        self, lane: Lane, ids: Sequence[int], position: int, *, wants_logits: bool = True
+    ) -> torch.Tensor:
+        assert position % PAGE_ROWS == 0
+        self.calls.append(("prompt", position))
+        self.before("prompt")
+        self._write(lane, ids, position)
+        if not wants_logits:
+            return torch.empty(0)
+        return self._logits(lane, position + len(ids) - 1)
+
+    def step(
+        self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int]
+    ) -> torch.Tensor:
+        self.calls.append(("step", len(lanes)))
+        self.before("step")
+        for lane, token, position in zip(lanes, ids, positions, strict=True):
+            self._write(lane, [token], position)
+        return torch.stack([self._logits(*pair) for pair in zip(lanes, positions, strict=True)])
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def _write(self, lane: Lane, ids: Sequence[int], position: int) -> None:
+        rows = np.arange(position, position + len(ids))
+        for group, memory in enumerate(self._memory):
+            pages = lane.table(group)[rows // PAGE_ROWS]
+            assert (pages >= 0).all(), f"a row from {position} of group {group} has no page"
+            memory[pages, rows % PAGE_ROWS] = ids
+
+    def _logits(self, lane: Lane, position: int) -> torch.Tensor:
+        digest = blake2b(position.to_bytes(4, "little"), digest_size=8)
+        for group, pool in enumerate(self._pools):
+            first = 0 if pool.window is None else max(0, position - pool.window + 1)
+            rows = np.arange(first, position + 1)
+            pages = lane.table(group)[rows // PAGE_ROWS]
+            assert (pages >= 0).all(), f"group {group} lost a row before {position}"
+            seen = self._memory[group][pages, rows % PAGE_ROWS]
+            assert (seen >= 0).all(), "a row was read that was never written"
+            digest.update(seen.astype("<i8").tobytes())
+        rng = np.random.default_rng(int.from_bytes(digest.digest(), "little"))
+        row = rng.standard_normal(VOCABULARY).astype(np.float32)
+        row[END] = -30.0
+        self.edit(row, position)
+        return torch.from_numpy(row)
+
+
+class FakeText:
+    """Each token is its number and a space; thinking lies between the tokens given."""
+
+    def __init__(self, *, stop: str | None = None, thinking: tuple[int, int] | None = None) -> None:
+        self._stop = stop
+        self._thinking = thinking
+        self._inside = False
+        self.stopped = False
+        self.fault: Exception | None = None
+
+    def push(self, token: int) -> Sequence[Piece]:
+        if self.fault is not None:
+            raise self.fault
+        if self._stop == str(token):
+            self.stopped = True
+            return ()
+        if self._thinking is not None and token in self._thinking:
+            self._inside = token == self._thinking[0]
+            return ()
+        return (Piece("thinking" if self._inside else "answer", f"{token} "),)
+
+    def finish(self) -> Sequence[Piece]:
+        return ()
+
+
+@dataclass
+class Bench:
+    """One fake model being served, with a clock that the test moves, and what was sent."""
+
+    pools: tuple[PagePool, ...]
+    runner: FakeRunner
+    states: StateStore
+    serving: Serving
+    sent: list[EngineMessage]
+    now_ns: list[int] = field(default_factory=lambda: [0])
+
+    def ask(self, wish: Request, text: FakeText | None = None) -> None:
+        """Queue a request."""
+        self.serving.accept(wish, text or FakeText())
+
+    def run(self, limit: int = 10_000) -> None:
+        """Rounds until nothing is left to do."""
+        for _ in range(limit):
+            if not self.serving.has_work:
+                return
+            self.serving.round()
+            self.now_ns[0] += 1_000_000
+        raise AssertionError("the serving never came to rest")
+
+    def finished(self, number: int) -> Finished:
+        """The one Finished of a request."""
+        (found,) = [m for m in self.sent if isinstance(m, Finished) and m.request == number]
+        return found
+
+    def failure(self, number: int) -> Failure:
+        """The one Failure of a request."""
+        (found,) = [m for m in self.sent if isinstance(m, Failure) and m.request == number]
+        return found
+
+    def tokens(self, number: int) -> list[Tokens]:
+        """The Tokens frames of a request."""
+        return [m for m in self.sent if isinstance(m, Tokens) and m.request == number]
+
+
+@contextmanager
+def bench(
+    *, pages: Sequence[int] = (24, 16), streams: int = 4, context: int = 2048, shares: bool = True
+) -> Iterator[Bench]:
+    """Serve a fake model with a full and a sliding group; the census must be zero at the end."""
+    pools = tuple(
+        PagePool(count, window) for count, window in zip(pages, (None, 512), strict=False)
+    )
+    runner = FakeRunner(pools, shares_steps=shares)
+    states = StateStore(pools, PAGE_ROWS)
+    sent: list[EngineMessage] = []
+    now_ns = [0]
+    served = Served(runner, pools, states, context, streams)
+    serving = Serving(served, sent.append, lambda: now_ns[0])
+    yield Bench(pools, runner, states, serving, sent, now_ns)
+    serving.close()
+    serving.close()
+    assert not serving.has_work
+    for pool in pools:
+        assert pool.census().promised_pages == 0
+    states.close()
+    for pool in pools:
+        assert pool.census().free_pages == pool.page_count
+    ended = [m.request for m in sent if isinstance(m, Finished | Failure)]
+    assert len(ended) == len(set(ended)), "a request ended twice"
+
+
+def request(
+    number: int,
+    ids: Sequence[int],
+    *,
+    rule: DrawRule = GREEDY,
+    penalties: PenaltyRule | None = None,
+    max_tokens: int | None = 8,
+    wanted_marks: tuple[int, ...] = (),
+    suppressed_ids: tuple[int, ...] = (),
+    arrived_ns: int = 0,
+) -> Request:
+    """A request with everything but the prompt defaulted."""
+    return Request(
+        number=number,
+        ids=np.array(ids, np.int32),
+        rule=rule,
+        penalties=penalties or PenaltyRule(),
+        max_tokens=max_tokens,
+        end_ids=frozenset({END}),
+        suppressed_ids=suppressed_ids,
+        wanted_marks=wanted_marks,
+        template_hash=None,
+        notes=(),
+        arrived_ns=arrived_ns,
+    )
+
+
+def prompt_ids(length: int, seed: int = 0) -> list[int]:
+    """Random ids below the end token."""
+    ids: list[int] = np.random.default_rng(seed).integers(0, END, length).tolist()
+    return ids
