@@ -12,9 +12,9 @@ import sys
 from collections.abc import Sequence
 
 from app.cli.options import Options, WindowOptions, parse
-from app.directories import Directories, directories
+from app.directories import Directories, directories, make_private
 from app.display import has_display
-from app.errors import InputInvalid
+from app.errors import AppError
 from installer import environment, models, stamp
 from installer.places import Places, places
 from installer.problems import SetupProblem
@@ -27,8 +27,8 @@ def main(arguments: Sequence[str]) -> int:
     where, report = places(), Report()
     try:
         provide(parse(arguments), where, report)
-    except InputInvalid as error:
-        report.say(error.sentence)
+    except AppError as error:
+        report.say(f"Hearth: {error.sentence}")
         return error.exit_code
     except SetupProblem as problem:
         report.say(f"Hearth: {problem.sentence}")
@@ -51,7 +51,8 @@ def provide(options: Options, where: Places, report: Report) -> None:
 
 def provide_starter(folders: Directories, where: Places, report: Report) -> None:
     """Fetch the starter model where there is no checkpoint at all, so that there is an answer."""
-    if not any([*folders.models.glob("*.gguf"), *folders.bundled.glob("*.gguf")]):
+    if not any(folders.models.glob("*.gguf")):
+        make_private(folders.data)
         models.provide(models.STARTER, folders.models, where, report)
 
 
