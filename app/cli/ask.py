@@ -1,0 +1,195 @@
+"""``hearth ask``: one question, its reply on stdout as it comes.
+
+Ctrl+C stops the reply and keeps what came; a second one ends the engine at once. No engine is left
+behind in any case.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from app.chat.conversation import Conversation
+from app.chat.store import Store, open_store
+from app.cli.chat_log import ReplyLog, open_chat
+from app.cli.engine import MakeCommand, chosen_model, installed, started_engine
+from app.cli.options import AskOptions
+from app.cli.output import Output
+from app.cli.reply import Question, RunningReply
+from app.directories import Directories, make_private
+from app.errors import InputInvalid
+from app.lock import DirectoryLock
+from app.settings import Settings, SettingsFile
+from engine.protocol import MAX_FRAME_BYTES, ChatMessage, Finished, Loaded, Sampling
+
+EXIT_INTERRUPTED: Final = 130
+END_NOTES: Final = {
+    "context-full": "The reply ended because the context is full.",
+    "failed": "The reply ended because the engine failed.",
+}
+
+
+class AskReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``--json`` prints; null where nothing was measured.
+
+    ``ttft_ms`` counts from the request's arrival in the engine, with the model loaded, to the first
+    token; rates are tokens a second.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    prompt_tokens: int
+    completion_tokens: int
+    resumed_tokens: int
+    ttft_ms: float | None
+    load_ms: float | None
+    prefill_tok_s: float | None
+    decode_tok_s: float | None
+    stop_reason: str
+    model: str
+    seed: int
+
+
+def ask(options: AskOptions, places: Directories, make_command: MakeCommand, output: Output) -> int:
+    """Run the command and return the exit code.
+
+    Raises:
+        AppError, OutputClosed, KeyboardInterrupt: it ended early; whoever calls knows the code.
+    """
+    prompt = read_prompt(options, output)
+    make_private(places.data)
+    settings = read_settings(places, output)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(DirectoryLock(places.lock_file, "hearth ask"))
+        store: Store | None = None
+        chat: Conversation | None = None
+        if options.chat is not None:
+            store = stack.enter_context(opened_store(places, output))
+            chat = open_chat(store, options.chat, options.system)
+        path = model_path(options, chat, settings, places)
+        engine = stack.enter_context(started_engine(places, make_command(places.data)))
+        loaded = engine.load(path)
+        sampling = sampling_of(options, settings.sampling.to_sampling())
+        log = None
+        if store is not None and chat is not None:
+            log = ReplyLog(store, chat, prompt, loaded.model, sampling)
+        reply = RunningReply(engine.client, output, log, streams=not options.json)
+        finished = reply.run(question_of(options, prompt, log), sampling)
+        report(options, loaded, finished, output)
+        return EXIT_INTERRUPTED if reply.interrupted else 0
+
+
+def read_prompt(options: AskOptions, output: Output) -> str:
+    """The question, from the argument or the standard input; raises InputInvalid when empty."""
+    prompt = read_input(output) if options.prompt == "-" else options.prompt
+    if options.raw:
+        return prompt
+    prompt = prompt.removesuffix("\n").removesuffix("\r") if options.prompt == "-" else prompt
+    if not prompt.strip():
+        raise InputInvalid("The question is empty.")
+    return prompt
+
+
+def read_input(output: Output) -> str:
+    """All of the standard input; bytes that are not UTF-8 become U+FFFD, which is told."""
+    content = b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_FRAME_BYTES + 1)
+    if len(content) > MAX_FRAME_BYTES:
+        raise InputInvalid(f"The question is longer than {MAX_FRAME_BYTES:,} bytes.")
+    try:
+        return content.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        output.note(f"The byte at offset {error.start} is not UTF-8; U+FFFD stands in its place.")
+        return content.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def read_settings(places: Directories, output: Output) -> Settings:
+    """The settings; what a person should know of them is told."""
+    file = SettingsFile(places.settings_file)
+    for notice in file.notices:
+        output.note(notice)
+    return file.settings
+
+
+def opened_store(places: Directories, output: Output) -> Store:
+    """The conversations; what a person should know of the opening is told."""
+    opened = open_store(places.store_file)
+    for notice in opened.notices:
+        output.note(notice)
+    return opened.store
+
+
+def model_path(
+    options: AskOptions, chat: Conversation | None, settings: Settings, places: Directories
+) -> Path:
+    """The checkpoint that answers: the named one, the chat's last one, or the usual one."""
+    catalogue = installed(places, settings).catalogue
+    last = chat.model if chat is not None else None
+    return chosen_model(options.model, last, settings, catalogue)
+
+
+def sampling_of(options: AskOptions, usual: Sampling) -> Sampling:
+    """The settings' sampling with what the command line says instead."""
+    said = {
+        "temperature": options.temperature,
+        "seed": options.seed,
+        "max_tokens": options.max_tokens,
+    }
+    return msgspec.structs.replace(usual, **{k: v for k, v in said.items() if v is not None})
+
+
+def question_of(options: AskOptions, prompt: str, log: ReplyLog | None) -> Question:
+    """What the engine is asked."""
+    if log is not None:
+        conversation = log.conversation
+        messages = conversation.messages_to(log.question.id)
+        return Question(messages, date=conversation.date, sibling=log.sibling)
+    if options.raw:
+        return Question(raw=prompt)
+    system = () if options.system is None else (ChatMessage(role="system", text=options.system),)
+    return Question((*system, ChatMessage(role="user", text=prompt)))
+
+
+def report(options: AskOptions, loaded: Loaded, finished: Finished, output: Output) -> None:
+    """End the reply; with ``--json`` print the object. Notes go to stderr."""
+    if options.json:
+        output.json(ask_report(loaded, finished))
+    else:
+        output.end_text()
+    notes = dict.fromkeys((*loaded.model.notes, *finished.notes))
+    if finished.stop_reason in END_NOTES:
+        notes[END_NOTES[finished.stop_reason]] = None
+    for note in notes:
+        output.note(note)
+
+
+def ask_report(loaded: Loaded, finished: Finished) -> AskReport:
+    """The object that ``--json`` prints."""
+    timings = finished.timings
+    read_tokens = finished.prompt_tokens - finished.resumed_tokens
+    return AskReport(
+        text=finished.text,
+        token_ids=finished.ids,
+        prompt_tokens=finished.prompt_tokens,
+        completion_tokens=len(finished.ids),
+        resumed_tokens=finished.resumed_tokens,
+        ttft_ms=timings.first_token_ms,
+        load_ms=loaded.load_ms,
+        prefill_tok_s=per_second(read_tokens, timings.prefill_ms),
+        decode_tok_s=per_second(len(finished.ids) - 1, timings.decode_ms),
+        stop_reason=finished.stop_reason,
+        model=loaded.model.name,
+        seed=finished.seed,
+    )
+
+
+def per_second(count: int, milliseconds: float | None) -> float | None:
+    """``count`` in ``milliseconds`` as a rate; None for no count, no time or no finite rate."""
+    if milliseconds is None or count <= 0 or not milliseconds > 0:
+        return None
+    rate = 1000.0 * count / milliseconds
+    return rate if math.isfinite(rate) else None

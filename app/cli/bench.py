@@ -1,0 +1,195 @@
+"""``hearth bench``: how fast a model reads and writes here, with llama.cpp beside it.
+
+A run reads a prompt of about 512 tokens and generates 128 after it. Each run's prompt begins
+differently, so that no kept state helps. The peer gets the same file and as many threads, and the
+runs alternate, so that both see the same machine. Medians are printed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from app.cli.ask import per_second, read_settings
+from app.cli.engine import (
+    ANSWER_LIMIT_S,
+    MakeCommand,
+    StartedEngine,
+    chosen_model,
+    installed,
+    started_engine,
+)
+from app.cli.options import BenchOptions
+from app.cli.output import Output
+from app.cli.peer import Peer, find_peer
+from app.directories import Directories, make_private
+from app.link.client import EngineClient
+from app.link.mailbox import Mailbox
+from app.lock import DirectoryLock
+from engine.protocol import Counted, Finished, Sampling
+
+PROMPT_TOKENS: Final = 512
+REPLY_TOKENS: Final = 128
+SENTENCE: Final = (
+    "The river ran slowly past the old mill, and the people of the town walked along its banks "
+    "in the evening to talk about the weather, the harvest and the long road to the sea. "
+)
+
+
+class Speed(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens a second over all runs; null where nothing was measured."""
+
+    median: float | None
+    lowest: float | None
+    highest: float | None
+
+
+class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``--json`` prints; the peer's parts are null without one."""
+
+    model: str
+    device: str
+    threads: int
+    runs: int
+    prompt_tokens: int
+    reply_tokens: int
+    prefill: Speed
+    decode: Speed
+    peer: str | None
+    peer_prefill: Speed | None
+    peer_decode: Speed | None
+
+
+class Figures:
+    """The figures of one side, run by run."""
+
+    def __init__(self) -> None:
+        self.prefill: list[float] = []
+        self.decode: list[float] = []
+
+    def add(self, prefill: float | None, decode: float | None) -> None:
+        """Take one run; what was not measured is left out."""
+        self.prefill.extend(() if prefill is None else (prefill,))
+        self.decode.extend(() if decode is None else (decode,))
+
+
+def bench(
+    options: BenchOptions, places: Directories, make_command: MakeCommand, output: Output
+) -> int:
+    """Run the command and return the exit code; raises AppError."""
+    peer = find_peer(options.peer)
+    settings = read_settings(places, output)
+    make_private(places.data)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(DirectoryLock(places.lock_file, "hearth bench"))
+        catalogue = installed(places, settings).catalogue
+        path = chosen_model(options.model, None, settings, catalogue)
+        engine = stack.enter_context(started_engine(places, make_command(places.data)))
+        loaded = engine.load(path)
+        report = measure(options, engine, path, loaded.model.name, peer)
+    if options.json:
+        output.json(report)
+    else:
+        for line in lines(report):
+            output.line(line)
+    return 0
+
+
+def measure(
+    options: BenchOptions, engine: StartedEngine, path: Path, name: str, peer: Peer | None
+) -> BenchReport:
+    """Run both sides in turn."""
+    ours, theirs = Figures(), Figures()
+    threads = max(1, engine.welcome.threads)
+    finished = run_once(engine.client, 0)  # The first run warms up and is not counted.
+    for run in range(1, options.runs + 1):
+        finished = run_once(engine.client, run)
+        timings = finished.timings
+        read_tokens = finished.prompt_tokens - finished.resumed_tokens
+        ours.add(
+            per_second(read_tokens, timings.prefill_ms),
+            per_second(len(finished.ids) - 1, timings.decode_ms),
+        )
+        if peer is not None:
+            theirs.add(
+                peer.prefill_tok_s(path, threads, PROMPT_TOKENS),
+                peer.decode_tok_s(path, threads, REPLY_TOKENS, PROMPT_TOKENS),
+            )
+    return BenchReport(
+        model=name,
+        device=engine.welcome.device,
+        threads=threads,
+        runs=options.runs,
+        prompt_tokens=finished.prompt_tokens,
+        reply_tokens=len(finished.ids),
+        prefill=speed(ours.prefill),
+        decode=speed(ours.decode),
+        peer=None if peer is None else str(peer.program),
+        peer_prefill=None if peer is None else speed(theirs.prefill),
+        peer_decode=None if peer is None else speed(theirs.decode),
+    )
+
+
+def run_once(client: EngineClient, run: int) -> Finished:
+    """Read one prompt, generate greedily; raises EngineRefused or EngineUnavailable."""
+    box = Mailbox()
+    sampling = Sampling(temperature=0.0, max_tokens=REPLY_TOKENS)
+    client.generate(raw=prompt_of(client, run), sampling=sampling, on_message=box.put)
+    return box.answer(Finished)
+
+
+def prompt_of(client: EngineClient, run: int) -> str:
+    """A text of at most ``PROMPT_TOKENS`` tokens, as near as whole words come."""
+    words = f"Chapter {run}. {SENTENCE * 40}".split(" ")
+    low, high = 1, len(words)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(client, " ".join(words[:middle])) <= PROMPT_TOKENS:
+            low = middle
+        else:
+            high = middle - 1
+    return " ".join(words[:low])
+
+
+def count(client: EngineClient, text: str) -> int:
+    """How many tokens a text has with the loaded model."""
+    box = Mailbox()
+    client.count_tokens(text, on_message=box.put)
+    return box.answer(Counted, ANSWER_LIMIT_S).tokens
+
+
+def speed(figures: list[float]) -> Speed:
+    """Median and range."""
+    if not figures:
+        return Speed(median=None, lowest=None, highest=None)
+    middle = statistics.median(figures)
+    return Speed(median=middle, lowest=min(figures), highest=max(figures))
+
+
+def lines(report: BenchReport) -> Iterator[str]:
+    """The report for people."""
+    yield f"{report.model} on {report.device}, {report.threads} threads, {report.runs} runs"
+    yield f"{'tokens a second':<24}{'prefill ' + str(report.prompt_tokens):>18}" + (
+        f"{'decode ' + str(report.reply_tokens):>18}"
+    )
+    yield f"{'hearth':<24}{_figure(report.prefill):>18}{_figure(report.decode):>18}"
+    if report.peer_prefill is not None and report.peer_decode is not None:
+        prefill, decode = report.peer_prefill, report.peer_decode
+        yield f"{'llama.cpp':<24}{_figure(prefill):>18}{_figure(decode):>18}"
+        prefill_ratio, decode_ratio = _ratio(report.prefill, prefill), _ratio(report.decode, decode)
+        yield f"{'ratio':<24}{prefill_ratio:>18}{decode_ratio:>18}"
+
+
+def _figure(found: Speed) -> str:
+    return "-" if found.median is None else f"{found.median:.1f}"
+
+
+def _ratio(ours: Speed, theirs: Speed) -> str:
+    if ours.median is None or not theirs.median:
+        return "-"
+    return f"{ours.median / theirs.median:.2f}x"

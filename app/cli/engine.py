@@ -1,0 +1,125 @@
+"""An engine for the time of one command: started, watched, gone with it."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from app.directories import Directories, directories
+from app.errors import AppError, EngineUnavailable, InputInvalid, ModelUnknown
+from app.library.catalogue import ENDING, Catalogue
+from app.library.folders import Look, look
+from app.link.client import HANDSHAKE_LIMIT_S, EngineClient
+from app.link.crash_guard import CrashGuard
+from app.link.engine_log import EngineLog
+from app.link.events import EngineDied, EngineEvent
+from app.link.mailbox import Mailbox
+from app.link.outcome import ProcessOutcome
+from app.link.process import EngineCommand
+from app.settings import Settings
+from engine.protocol import Loaded, Welcome
+
+MakeCommand = Callable[[Path], EngineCommand]
+ANSWER_LIMIT_S: Final = 60.0
+
+
+@dataclass(slots=True)
+class StartedEngine:
+    """A connected engine. ``outcome`` is how it ended, None while it runs."""
+
+    client: EngineClient
+    welcome: Welcome
+    outcome: ProcessOutcome | None = None
+
+    def load(self, path: Path) -> Loaded:
+        """Load a checkpoint and wait; raises EngineRefused or EngineUnavailable."""
+        box = Mailbox()
+        self.client.load(path, on_message=box.put)
+        return box.answer(Loaded)
+
+
+@contextlib.contextmanager
+def passing_engine(make_command: MakeCommand) -> Iterator[StartedEngine]:
+    """An engine in a folder of its own, for questions that load nothing; needs no lock."""
+    with tempfile.TemporaryDirectory(prefix="hearth-") as folder:
+        own = directories(Path(folder))
+        with started_engine(own, make_command(own.data)) as engine:
+            yield engine
+
+
+@contextlib.contextmanager
+def started_engine(places: Directories, command: EngineCommand) -> Iterator[StartedEngine]:
+    """An engine that ends with the block, at once when the block is left by an interrupt.
+
+    Raises:
+        EngineUnavailable: it did not start; the sentence ends with its last words.
+    """
+    ends: list[ProcessOutcome] = []
+
+    def on_event(event: EngineEvent) -> None:
+        if isinstance(event, EngineDied):
+            ends.append(event.outcome)
+
+    engine_log = EngineLog(places.engine_log)
+    client = EngineClient(
+        command,
+        engine_log=engine_log,
+        guard=CrashGuard(places.crash_file),
+        on_event=on_event,
+    )
+    client.start()
+    try:
+        try:
+            welcome = client.wait_ready(HANDSHAKE_LIMIT_S)
+        except EngineUnavailable as error:
+            raise EngineUnavailable(" ".join((error.sentence, *engine_log.tail(1)))) from error
+        yield StartedEngine(client, welcome)
+    except KeyboardInterrupt:
+        client.kill()
+        raise
+    finally:
+        client.close()
+
+
+def installed(places: Directories, settings: Settings) -> Look:
+    """What checkpoints the profile's folders hold."""
+    folders = [places.models, *(Path(folder).expanduser() for folder in settings.model_folders)]
+    return look(folders, places.checkpoints_file)
+
+
+def chosen_model(
+    named: str | None, last: str | None, settings: Settings, catalogue: Catalogue
+) -> Path:
+    """The file of the model that was named, was used last, or is the usual one.
+
+    Raises:
+        ModelUnknown: there is none, or the name means none or several.
+        InputInvalid: a file was named that is not there.
+    """
+    if named is not None:
+        return _named(named, catalogue)
+    if last is not None:
+        # A chat's last model may be gone since; the usual one then goes on.
+        with contextlib.suppress(AppError):
+            return _named(last, catalogue)
+    return catalogue.default(settings.default_model).path
+
+
+def _named(name: str, catalogue: Catalogue) -> Path:
+    path = Path(name).expanduser()
+    try:
+        if path.is_file():
+            return path.absolute()
+        is_path = path.name != name or path.exists()
+    except (OSError, ValueError) as error:
+        raise InputInvalid(f"The model {name!r} cannot be looked at: {error}.") from error
+    try:
+        return catalogue.find(name).path
+    except ModelUnknown:
+        if is_path or name.lower().endswith(ENDING):
+            raise InputInvalid(f"There is no model file {name}.") from None
+        raise
