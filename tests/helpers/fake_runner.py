@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from engine.admission import Served
 from engine.cache.lane import Lane
 from engine.cache.pages import PAGE_ROWS, PagePool
 from engine.protocol import EngineMessage, Failure, Finished, Tokens
-from engine.request import Piece, Request
 from engine.sampling.keyed import DrawRule
 from engine.sampling.penalties import PenaltyRule
-from engine.serving import Serving
+from engine.serving.admission import Served
+from engine.serving.request import Piece, Request
+from engine.serving.rounds import Serving
 from engine.states.store import StateStore
 
 VOCABULARY = 97

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from engine.errors import DeviceLost, EngineError, MemoryRefused, RequestInvalid
 from engine.protocol import Finished, Progress
-from engine.request import Phase
 from engine.sampling.keyed import DrawRule
 from engine.sampling.penalties import PenaltyRule
-from engine.scheduler import QUEUE_LIMIT, Round, StreamFacts, next_round
+from engine.serving.request import Phase
+from engine.serving.scheduler import QUEUE_LIMIT, Round, StreamFacts, next_round
 from tests.helpers.fake_runner import END, Bench, FakeText, bench, prompt_ids, request
 
 WARM = DrawRule(temperature=1.0, top_k=40, top_p=0.95, min_p=0.05, seed=5)

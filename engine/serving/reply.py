@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.protocol import EngineMessage, Finished, Region, StopReason, Timings, Tokens
-from engine.request import Piece, ReplyText, Stream
+from engine.serving.request import Piece, ReplyText, Stream
 
 FRAME_NS: Final = 16_000_000
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from engine.request import Phase
+from engine.serving.request import Phase
 
 QUEUE_LIMIT: Final = 256
 

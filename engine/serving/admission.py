@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from engine.cache.lane import Lane, PagesRefused
 from engine.cache.pages import PagePool
 from engine.errors import MemoryRefused, RequestInvalid
-from engine.reply import Clock
-from engine.request import Request, Stream
 from engine.runner import Runner
+from engine.serving.reply import Clock
+from engine.serving.request import Request, Stream
 from engine.states.marks import choose_marks
 from engine.states.store import KeptState, StateStore
 

@@ -17,16 +17,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.admission import Served, never_fits, open_stream, reply_limit
 from engine.cache.lane import Lane, PagesRefused
 from engine.errors import InvariantBroken, RequestInvalid
 from engine.failure import failure_of
 from engine.protocol import Progress, StopReason
-from engine.reply import Clock, Reply, Send, finished
-from engine.request import Phase, ReplyText, Request, Stream
 from engine.sampling.keyed import draw
 from engine.sampling.penalties import Penalties
-from engine.scheduler import StreamFacts, may_admit, next_round, queue_is_full
+from engine.serving.admission import Served, never_fits, open_stream, reply_limit
+from engine.serving.reply import Clock, Reply, Send, finished
+from engine.serving.request import Phase, ReplyText, Request, Stream
+from engine.serving.scheduler import StreamFacts, may_admit, next_round, queue_is_full
 
 Result = TypeVar("Result")
 
