@@ -30,19 +30,24 @@ def join_rows(facts: FormatFacts, raw: torch.Tensor, values: torch.Tensor) -> to
     return values.reshape(raw.shape[0], elements)
 
 
+def aligned(raw: torch.Tensor) -> torch.Tensor:
+    """A contiguous copy, which may be viewed as wider numbers wherever ``raw`` began."""
+    return raw.clone(memory_format=torch.contiguous_format)
+
+
 def half(b: torch.Tensor, start: int) -> torch.Tensor:
     """The f16 at byte ``start`` as float32 [block, 1]."""
-    return b[:, start : start + 2].contiguous().view(torch.float16).float()
+    return aligned(b[:, start : start + 2]).view(torch.float16).float()
 
 
 def u16(b: torch.Tensor, start: int, stop: int) -> torch.Tensor:
     """Bytes as little-endian unsigned 16-bit numbers, int32 [block, n]."""
-    return b[:, start:stop].contiguous().view(torch.int16).int() & 0xFFFF
+    return aligned(b[:, start:stop]).view(torch.int16).int() & 0xFFFF
 
 
 def u32(b: torch.Tensor, start: int, stop: int) -> torch.Tensor:
     """Bytes as little-endian 32-bit patterns, int32 [block, n]; shift, then mask the sign away."""
-    return b[:, start:stop].contiguous().view(torch.int32)
+    return aligned(b[:, start:stop]).view(torch.int32)
 
 
 def fields(words: torch.Tensor, width: int, count: int, step: int | None = None) -> torch.Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import join_rows, split_blocks
+from kernels.quant.bits import aligned, join_rows, split_blocks
 from kernels.quant.facts import FormatFacts
 
 _DTYPES = {
@@ -26,5 +26,5 @@ _DTYPES = {
 
 def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
     """Decode rows of any plain format; see ``QuantFormat.decode``."""
-    elements = split_blocks(facts, raw).contiguous().view(_DTYPES[facts.name])
-    return join_rows(facts, raw, elements.to(torch.float32, copy=True))
+    elements = aligned(split_blocks(facts, raw)).view(_DTYPES[facts.name])
+    return join_rows(facts, raw, elements.float())
