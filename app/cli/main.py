@@ -26,7 +26,7 @@ from app.errors import EXIT_INPUT, AppError, EngineRefused
 from app.link.process import engine_command
 
 EXIT_INTERRUPTED: Final = 130
-OpenWindow = Callable[[Directories], int]
+OpenWindow = Callable[[Directories, MakeCommand], int]
 
 
 def main(
@@ -89,10 +89,10 @@ def _run(
 
             return bench(options, places, make_command, output)
         case _:
-            return open_window(places)
+            return open_window(places, make_command)
 
 
-def _window(places: Directories) -> int:
-    from app.start import open_window  # noqa: PLC0415 - Qt only for the window
+def _window(places: Directories, make_command: MakeCommand) -> int:
+    from app.start import open_window  # noqa: PLC0415 - what the window needs, only for it
 
-    return open_window(places)
+    return open_window(places, make_command)

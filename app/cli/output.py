@@ -13,11 +13,19 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from app.errors import AppError
+
 SHOWN_CONTROLS: Final = frozenset("\n\t")
 
 
 class OutputClosed(Exception):
     """Whoever read stdout is gone."""
+
+
+class OutputFailed(AppError):
+    """What is written to stdout does not get there."""
+
+    code = "output-failed"
 
 
 class Output:
@@ -29,7 +37,7 @@ class Output:
         self._at_line_start = True
 
     def text(self, text: str) -> None:
-        """Write a piece of the reply at once; raises OutputClosed."""
+        """Write a piece of the reply at once; raises OutputClosed or OutputFailed."""
         if not text:
             return
         self._at_line_start = text.endswith("\n")
@@ -42,11 +50,11 @@ class Output:
             self._at_line_start = True
 
     def line(self, text: str) -> None:
-        """Write one line of a report; raises OutputClosed."""
+        """Write one line of a report; raises OutputClosed or OutputFailed."""
         self.text(f"{text}\n")
 
     def json(self, record: object) -> None:
-        """Write one JSON object and a line end; raises OutputClosed."""
+        """Write one JSON object and a line end; raises OutputClosed or OutputFailed."""
         self._write(msgspec.json.encode(record).decode() + "\n")
 
     def note(self, sentence: str) -> None:
@@ -60,6 +68,10 @@ class Output:
             self._out.flush()
         except (BrokenPipeError, ConnectionResetError) as error:
             raise OutputClosed from error
+        except OSError as error:
+            raise OutputFailed(
+                f"The reply cannot be written: {error.strerror or error}."
+            ) from error
 
 
 def standard_output() -> Output:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.cli.chat_log import ReplyLog
-from app.cli.output import Output, OutputClosed
+from app.cli.output import Output, OutputClosed, OutputFailed
 from app.errors import ENGINE_DIED, EngineRefused, EngineUnavailable, StoreError
 from app.link.client import EngineClient
 from app.link.mailbox import Mailbox
@@ -48,7 +48,7 @@ class RunningReply:
         Raises:
             EngineRefused: the engine refused or failed.
             EngineUnavailable: it died.
-            OutputClosed, StoreError: the reply was stopped because it can go nowhere.
+            OutputClosed, OutputFailed, StoreError: the reply was stopped because it can go nowhere.
             KeyboardInterrupt: stopped twice, or the engine did not stop.
         """
         request = self._client.generate(
@@ -65,7 +65,7 @@ class RunningReply:
             self.interrupted = True
             self._client.cancel(request)
             return self._wind_down()
-        except OutputClosed:
+        except (OutputClosed, OutputFailed):
             self._streams = False
             self._client.cancel(request)
             self._wind_down()
