@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from engine.cache.pages import PAGE_ROWS
+from engine.errors import InvariantBroken
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ def visible_pages(
     end = position + rows
     found = []
     for index in range((end - 1) // PAGE_ROWS, oldest // PAGE_ROWS - 1, -1):
+        if table[index] < 0:
+            raise InvariantBroken(f"Page {index} is needed by row {position} but is not held.")
         base = index * PAGE_ROWS
         keys = range(max(oldest, base), min(end, base + PAGE_ROWS))
         mask = _mask(keys, position, rows, window)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from engine.checkpoint.source import CheckpointSource
 from engine.errors import UnsupportedFormat
@@ -14,7 +17,7 @@ SLAB_ELEMENTS = 1 << 22
 
 
 class Weights:
-    """Decodes what it is asked for; holds views of the file, no copy.
+    """Decodes what it is asked for; keeps neither views nor copies.
 
     The source must stay open as long as this lives.
     """
@@ -29,20 +32,21 @@ class Weights:
         decoded = torch.empty(stored.shape[0], shape[-1])
         slab = max(1, SLAB_ELEMENTS // shape[-1])
         for first in range(0, stored.shape[0], slab):
-            decoded[first : first + slab] = self._decode(name, stored[first : first + slab])
+            part = stored[first : first + slab].copy()
+            decoded[first : first + slab] = self._decode(name, part)
         return decoded.view(shape)
 
     def rows(self, name: str, indices: Sequence[int]) -> torch.Tensor:
         """Rows of a matrix decoded: [len(indices), columns] float32."""
-        return self._decode(name, self._stored(name)[torch.tensor(indices)])
+        return self._decode(name, self._stored(name)[np.asarray(indices)])
 
-    def _stored(self, name: str) -> torch.Tensor:
-        """[rows, bytes a row] uint8, a view of the file."""
+    def _stored(self, name: str) -> NDArray[np.uint8]:
+        """[rows, bytes a row], a read-only view of the file."""
         facts = self._source.tensors[name]
-        raw = torch.frombuffer(self._source.tensor_bytes(name), dtype=torch.uint8)
-        return raw.view(-1, facts.size_bytes * facts.shape[-1] // _product(facts.shape))
+        raw = np.frombuffer(self._source.tensor_bytes(name), dtype=np.uint8)
+        return raw.reshape(-1, facts.size_bytes * facts.shape[-1] // math.prod(facts.shape))
 
-    def _decode(self, name: str, stored: torch.Tensor) -> torch.Tensor:
+    def _decode(self, name: str, stored: NDArray[np.uint8]) -> torch.Tensor:
         facts = self._source.tensors[name]
         found = FORMATS.get(facts.format)
         if found is None:
@@ -51,11 +55,4 @@ class Weights:
                 tensor=name,
                 format=facts.format,
             )
-        return found.decode(stored)
-
-
-def _product(shape: Sequence[int]) -> int:
-    elements = 1
-    for size in shape:
-        elements *= size
-    return elements
+        return found.decode(torch.from_numpy(stored))

@@ -99,9 +99,7 @@ class FamilyKeys:
         return value
 
     def _refusal(self, key: str, found: MetadataValue | None, wanted: str) -> CheckpointUnreadable:
-        shown = repr(found)
-        if len(shown) > 60:
-            shown = shown[:57] + "..."
+        shown = _shown(found)
         sentence = f"{self.file} has {self._full(key)} = {shown}; wanted {wanted}."
         return CheckpointUnreadable(sentence, key=self._full(key), found=shown)
 
@@ -113,3 +111,10 @@ def family_keys(source: CheckpointSource) -> FamilyKeys:
 
 def _is_whole(value: MetadataValue) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _shown(value: MetadataValue | None) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"an array of {len(value)}"
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -1,0 +1,102 @@
+"""One model in the torch executor with pages of its own, for tests that compare numbers.
+
+Every byte of KV memory begins as NaN, and page ids are handed out shuffled, so a row that reads
+what it should not shows at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import torch
+
+from engine.cache.lane import Lane
+from engine.cache.pages import PAGE_ROWS, PagePool, pages_for
+from engine.checkpoint.open import open_checkpoint
+from engine.forward import DequantizedProducts, TorchRunner, Weights
+from engine.models import model_spec
+from engine.models.spec import ModelSpec
+
+
+class LoneModel:
+    """A loaded model and one lane; a context manager that checks its page census at the end."""
+
+    def __init__(
+        self,
+        path: Path,
+        rows: int,
+        *,
+        spec: ModelSpec | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        """Load ``path``; ``rows`` are promised to the lane, ``spec`` replaces the file's own."""
+        self._source = open_checkpoint(path)
+        self.spec = model_spec(self._source) if spec is None else spec
+        weights = Weights(self._source)
+        self.pools = [PagePool(pages_for(rows) + 2, group.window) for group in self.spec.groups]
+        self.arenas = [
+            torch.full(
+                (group.layer_count, pool.page_count, 2, group.kv_head_count, 256, group.head_dim),
+                float("nan"),
+                dtype=dtype,
+            )
+            for group, pool in zip(self.spec.groups, self.pools, strict=True)
+        ]
+        products = DequantizedProducts(self.spec, weights)
+        self.runner = TorchRunner(self.spec, weights, products, self.arenas)
+        opened = Lane.open(self.pools, rows, PAGE_ROWS)
+        assert isinstance(opened, Lane)
+        self.lane = opened
+
+    def all_logits(self, ids: list[int]) -> torch.Tensor:
+        """[len(ids), vocabulary] of prompt rows from position 0, chunk after chunk."""
+        parts = []
+        for first in range(0, len(ids), PAGE_ROWS):
+            part = ids[first : first + PAGE_ROWS]
+            self.lane.extend(len(part))
+            parts.append(self.runner.all_logits(self.lane, part, first))
+        return torch.cat(parts)
+
+    def prompt(self, ids: list[int]) -> torch.Tensor:
+        """[vocabulary] of the last prompt row, by the path that the engine takes."""
+        logits = torch.empty(0)
+        for first in range(0, len(ids), PAGE_ROWS):
+            part = ids[first : first + PAGE_ROWS]
+            last = first + len(part) == len(ids)
+            self.lane.extend(len(part))
+            logits = self.runner.prompt_chunk(self.lane, part, first, wants_logits=last)
+        return logits
+
+    def step(self, token: int) -> torch.Tensor:
+        """[vocabulary] of one generated row after what the lane holds."""
+        self.lane.extend(1)
+        return self.runner.step([self.lane], [token], [self.lane.length - 1])[0]
+
+    def greedy(self, ids: list[int], count: int) -> list[int]:
+        """``count`` ids after the prompt, each the likeliest."""
+        chosen = [int(self.prompt(ids).argmax())]
+        while len(chosen) < count:
+            chosen.append(int(self.step(chosen[-1]).argmax()))
+        return chosen
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.lane.close()
+        self.runner.close()
+        self._source.close()
+        assert all(pool.census().held_pages == 0 for pool in self.pools)
+
+
+def relative_l2(found: torch.Tensor, wanted: torch.Tensor) -> float:
+    """Distance over size, in float64, over all elements."""
+    found, wanted = found.double(), wanted.double()
+    return float((found - wanted).norm() / wanted.norm())
