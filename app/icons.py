@@ -15,15 +15,20 @@ from PySide6.QtSvg import QSvgRenderer
 FOLDER: Final = Path(__file__).resolve().parents[1] / "resources" / "icons"
 
 
+STROKE: Final = 1.6
+
+
 class Icons:
     """Reads the SVG files of one folder once each and keeps what it has rendered."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder
         self._sources: dict[str, bytes] = {}
-        self._pixmaps: dict[tuple[str, int, str, float], QPixmap] = {}
+        self._pixmaps: dict[tuple[str, int, str, float, float], QPixmap] = {}
 
-    def pixmap(self, name: str, size: int, colour: str, ratio: float) -> QPixmap:
+    def pixmap(
+        self, name: str, size: int, colour: str, ratio: float, *, stroke: float = STROKE
+    ) -> QPixmap:
         """Return icon ``name`` as ``size`` logical pixels square at the device's ``ratio``.
 
         Args:
@@ -31,14 +36,15 @@ class Icons:
             size: side in logical pixels.
             colour: ``#rrggbb``, put where the file says currentColor.
             ratio: device pixels for one logical pixel.
+            stroke: line width on the 24 grid.
 
         Raises:
             FileNotFoundError: there is no such icon.
         """
-        key = (name, size, colour, ratio)
+        key = (name, size, colour, ratio, stroke)
         found = self._pixmaps.get(key)
         if found is None:
-            found = self._pixmaps[key] = self._render(name, size, colour, ratio)
+            found = self._pixmaps[key] = self._render(*key)
         return found
 
     def application(self) -> QIcon:
@@ -48,10 +54,13 @@ class Icons:
             icon.addPixmap(self.pixmap("hearth", size, "#000000", 1.0))
         return icon
 
-    def _render(self, name: str, size: int, colour: str, ratio: float) -> QPixmap:
+    def _render(self, name: str, size: int, colour: str, ratio: float, stroke: float) -> QPixmap:
         if name not in self._sources:
             self._sources[name] = (self._folder / f"{name}.svg").read_bytes()
         coloured = self._sources[name].replace(b"currentColor", colour.encode())
+        coloured = coloured.replace(
+            f'stroke-width="{STROKE}"'.encode(), f'stroke-width="{stroke}"'.encode()
+        )
         side = round(size * ratio)
         pixmap = QPixmap(side, side)
         pixmap.fill(Qt.GlobalColor.transparent)

@@ -11,9 +11,7 @@ from app.theme_tokens import Tokens
 
 def style_sheet(tokens: Tokens, scale: float) -> str:
     """Return the style sheet of ``tokens`` with every length multiplied by ``scale``."""
-    return "\n".join(
-        (_buttons(tokens, scale), _floating(tokens, scale), _scrolling(tokens, scale))
-    )
+    return "\n".join((_buttons(tokens, scale), _floating(tokens, scale), _scrolling(tokens, scale)))
 
 
 def _buttons(t: Tokens, scale: float) -> str:

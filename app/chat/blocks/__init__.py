@@ -1,0 +1,1 @@
+"""The parts of a transcript: flowing text, blocks, the column that holds them."""

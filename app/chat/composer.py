@@ -1,0 +1,237 @@
+"""Where a message is written: a field in a painted frame, a hint line, one button.
+
+Knows nothing of conversations: it emits ``submitted`` with the text and ``stopped``. Enter sends
+unless an input method is composing; while a reply is written Enter keeps the text until it ends.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QMimeData, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QInputMethodEvent,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
+
+from app.text import whole_characters
+from app.icons import Icons
+from app.theme import Look, Role
+from app.widgets.send_button import SendButton
+
+PADDING: Final = 12
+ROW_GAP: Final = 8
+FOOT: Final = 8
+RADIUS: Final = 14
+QUEUED_HINT: Final = "sends when this reply ends"
+
+
+class MessageField(QPlainTextEdit):
+    """The text of the message. Emits ``entered`` for an Enter that sends."""
+
+    entered = Signal()
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._composing = False
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setTabChangesFocus(True)
+        self.setAccessibleName("Message")
+        self.document().setDocumentMargin(0)
+        self.viewport().setAutoFillBackground(False)
+
+    def exact_text(self) -> str:
+        """The text as it was typed, with unpaired surrogates replaced."""
+        raw = self.document().toRawText()
+        return whole_characters(raw.replace("\u2029", "\n").replace("\u2028", "\n"))
+
+    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
+        """Remember whether something is still being composed."""
+        self._composing = bool(event.preeditString())
+        super().inputMethodEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter sends; with Shift it breaks the line."""
+        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if not enter or self._composing:
+            super().keyPressEvent(event)
+        elif event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self.insertPlainText("\n")
+            self.ensureCursorVisible()
+        else:
+            self.entered.emit()
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        """Paste plain text only, whatever else the clipboard holds."""
+        if source.hasText():
+            self.insertPlainText(whole_characters(source.text()))
+            self.ensureCursorVisible()
+
+
+class Composer(QWidget):
+    """The composer. ``height_wanted`` tells the page that its height should be asked again."""
+
+    submitted = Signal(str)
+    stopped = Signal()
+    height_wanted = Signal()
+
+    def __init__(self, look: Look, icons: Icons, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._look = look
+        self._answering = False
+        self._queued = False
+        self._hint = ""
+        self._tallest = 0
+        self.field = MessageField(self)
+        self.button = SendButton(look, icons, self)
+        self.field.entered.connect(self._on_entered)
+        self.field.textChanged.connect(self._on_text_changed)
+        self.button.clicked.connect(self._on_clicked)
+        self.setFocusProxy(self.field)
+        look.changed.connect(self._on_look_changed)
+        self._on_look_changed()
+
+    # What the page tells -------------------------------------------------------------------------
+
+    def set_answering(self, answering: bool) -> None:
+        """A reply is being written, or has ended; a kept message then goes out."""
+        if answering == self._answering:
+            return
+        self._answering = answering
+        self.button.show_stop(stops=answering)
+        self._refresh()
+        if not answering and self._queued:
+            self._submit()
+
+    def forget_queue(self) -> None:
+        """Keep the text but do not send it by itself."""
+        self._queued = False
+        self._refresh()
+
+    def set_placeholder(self, text: str) -> None:
+        """What the empty field says."""
+        self.field.setPlaceholderText(text)
+
+    def set_hint(self, text: str) -> None:
+        """A few words beside the button."""
+        self._hint = text
+        self.update()
+
+    def set_draft(self, text: str) -> None:
+        """Put ``text`` into the field as a draft."""
+        self.field.setPlainText(text)
+        self.field.moveCursor(self.field.textCursor().MoveOperation.End)
+
+    def draft(self) -> str:
+        """What is written and not sent."""
+        return self.field.exact_text()
+
+    def set_tallest(self, height: int) -> None:
+        """The most height the page gives; beyond it the field scrolls."""
+        self._tallest = height
+
+    def wanted_height(self) -> int:
+        """The height that shows the whole text, up to the tallest."""
+        theme = self._look.theme
+        lines = self.field.document().size().height()
+        line = self.field.fontMetrics().lineSpacing()
+        text = max(theme.line_px(Role.BODY), round(lines * line) + self._lead())
+        around = theme.px(PADDING + ROW_GAP + FOOT) + self.button.height() + 1
+        return min(text + around, max(self._tallest, theme.line_px(Role.BODY) + around))
+
+    # Painting and places -------------------------------------------------------------------------
+
+    def resizeEvent(self, _event: QResizeEvent) -> None:
+        """Field above, button in the lower end corner."""
+        theme = self._look.theme
+        pad, foot = theme.px(PADDING), theme.px(FOOT)
+        side = self.button.height()
+        field_height = self.height() - pad - theme.px(ROW_GAP) - side - foot - 1
+        self.field.setGeometry(pad, pad + self._lead() // 2, self.width() - 2 * pad, field_height)
+        self.button.move(self.width() - foot - 1 - side, self.height() - foot - 1 - side)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """The frame and the hint."""
+        theme = self._look.theme
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(theme.color("control"), 1))
+        painter.setBrush(theme.color("surface"))
+        radius = theme.px(RADIUS)
+        frame = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
+        painter.drawRoundedRect(frame, radius, radius)
+        hint = self._shown_hint()
+        if hint:
+            painter.setFont(theme.font(Role.CAPTION))
+            painter.setPen(theme.color("text2"))
+            right = self.button.x() - theme.px(16)
+            left = theme.px(PADDING)
+            box = QRectF(left, self.button.y(), right - left, self.button.height())
+            shown = painter.fontMetrics().elidedText(
+                hint, Qt.TextElideMode.ElideRight, int(box.width())
+            )
+            painter.drawText(
+                box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, shown
+            )
+
+    def _shown_hint(self) -> str:
+        return QUEUED_HINT if self._queued else self._hint
+
+    def _lead(self) -> int:
+        """What a line of the reference is taller than one of the field."""
+        theme = self._look.theme
+        return max(0, theme.line_px(Role.BODY) - self.field.fontMetrics().lineSpacing())
+
+    # Sending -------------------------------------------------------------------------------------
+
+    def _on_entered(self) -> None:
+        if not self._has_words():
+            return
+        if self._answering:
+            self._queued = True
+            self._refresh()
+        else:
+            self._submit()
+
+    def _on_clicked(self) -> None:
+        if self._answering:
+            self.stopped.emit()
+        elif self._has_words():
+            self._submit()
+
+    def _submit(self) -> None:
+        text = self.field.exact_text()
+        self._queued = False
+        self.field.clear()
+        self.submitted.emit(text)
+
+    def _has_words(self) -> bool:
+        return bool(self.field.exact_text().strip())
+
+    def _on_text_changed(self) -> None:
+        if self._queued and not self._has_words():
+            self._queued = False
+        self._refresh()
+        self.height_wanted.emit()
+
+    def _refresh(self) -> None:
+        self.button.setEnabled(self._answering or self._has_words())
+        self.update()
+
+    def _on_look_changed(self, _theme: object = None) -> None:
+        theme = self._look.theme
+        self.field.setFont(theme.font(Role.BODY))
+        palette = self.field.palette()
+        palette.setColor(QPalette.ColorRole.Base, theme.color("surface"))
+        palette.setColor(QPalette.ColorRole.Text, theme.color("text"))
+        palette.setColor(QPalette.ColorRole.PlaceholderText, theme.color("text2"))
+        self.field.setPalette(palette)
+        self._refresh()
+        self.height_wanted.emit()

@@ -1,0 +1,316 @@
+"""Builds every long-lived object of the window once and closes them in reverse.
+
+The only file that knows all of them: it passes each what it needs and connects what one says to
+what another does. ``Workshop`` is everything behind the window, ``Application`` the whole.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QApplication, QFileDialog
+
+from app.actions import Action, install
+from app.answers import Background
+from app.chat.chats import Chats
+from app.chat.conversation import Conversation, Turn
+from app.chat.session import ChatServices, ChatSession
+from app.chat.store import open_store
+from app.chat.store_bridge import StoreBridge
+from app.chat.store_thread import StoreThread
+from app.chat.words import context_tokens
+from app.directories import Directories
+from app.errors import AppError, SettingsInvalid
+from app.forward import ForwardWatch
+from app.icons import Icons
+from app.library.catalogue import Catalogue
+from app.library.folders import look as look_for_models
+from app.library.loaded import LoadedModel, ModelPhase, ModelState
+from app.link.bridge import EngineBridge
+from app.link.client import EngineClient
+from app.link.crash_guard import CrashGuard
+from app.link.engine_log import EngineLog
+from app.link.events import EngineReady
+from app.link.process import EngineCommand
+from app.link.restart import RestartPolicy
+from app.panels.notices import model_notice, store_notice
+from app.settings import Settings, SettingsFile, WindowSettings
+from app.theme import Look, Preference
+from app.window import USUAL, Window, WindowPlace
+
+log = logging.getLogger(__name__)
+
+
+class Workshop(QObject):
+    """Engine, store and chats. Owns their threads and the engine's process.
+
+    Raises:
+        StoreError: the conversations cannot be opened.
+    """
+
+    def __init__(self, places: Directories, command: EngineCommand, parent: QObject) -> None:
+        super().__init__(parent)
+        self.notices: tuple[str, ...] = ()
+        self._thread = StoreThread(lambda: open_store(places.store_file))
+        self.notices = self._thread.notices
+        self.store = StoreBridge(self._thread, self)
+        self.bridge = EngineBridge(self)
+        self._engine_log = EngineLog(places.engine_log)
+        self.client = EngineClient(
+            command,
+            engine_log=self._engine_log,
+            guard=CrashGuard(places.crash_file),
+            on_event=self.bridge.on_event,
+            restart=RestartPolicy(),
+        )
+        self.model = LoadedModel(self.client, self.bridge, self)
+        services = ChatServices(self.store, self.client, self.bridge, self.model)
+        self.chats = Chats(services, self)
+
+    def start(self) -> None:
+        """Start the engine and show the chat that was used last."""
+        self.client.start()
+        self.chats.start()
+
+    def close(self) -> None:
+        """Keep what has come, end the engine, write what is queued."""
+        self.chats.close()
+        self.bridge.close()
+        self.client.close()
+        self.store.close()
+        self._thread.close()
+        self._engine_log.close()
+
+
+class Application(QObject):
+    """The window and everything behind it.
+
+    ``start`` is called once the window is shown, ``close`` once it is gone.
+    """
+
+    def __init__(
+        self,
+        application: QApplication,
+        places: Directories,
+        settings: SettingsFile,
+        command: EngineCommand,
+        *,
+        font: QFont | None = None,
+    ) -> None:
+        super().__init__(application)
+        self._places = places
+        self._settings = settings
+        self._command = command
+        self._workshop: Workshop | None = None
+        self._noted = False
+        self.look = Look(application, Preference(settings.settings.theme), font)
+        self.window = Window(self.look, Icons())
+        self.window.restore(_place(settings.settings.window))
+        self._background = Background(self)
+        self._background.failed.connect(self._on_error)
+        self._forward = ForwardWatch(places.data / "run", self)
+        self._forward.wanted.connect(self._come_forward)
+        install(self._actions(), self.window)
+
+    def start(self) -> None:
+        """Open the store, start the engine, look for a model; none of it holds the window up."""
+        try:
+            workshop = Workshop(self._places, self._command, self)
+        except AppError as error:
+            self.window.page.show_notice(store_notice(error.sentence))
+            return
+        self._workshop = workshop
+        self._connect(workshop)
+        workshop.start()
+        self._look_for_models()
+
+    def close(self) -> None:
+        """Close everything in reverse order; may be called at any moment."""
+        self._remember_place()
+        self.window.page.keep_draft()
+        if self._workshop is not None:
+            self._workshop.close()
+        self._background.close()
+        self.window.deleteLater()
+
+    def show_fault(self, detail: str) -> None:
+        """Tell of an error in the window itself; ``detail`` is for a report."""
+        sentence = "Something in the window went wrong. Your chats are safe."
+        self.window.page.show_notice(store_notice(sentence, detail))
+
+    # Connections ---------------------------------------------------------------------------------
+
+    def _connect(self, workshop: Workshop) -> None:
+        window, chats, model = self.window, workshop.chats, workshop.model
+        window.sidebar.new_wanted.connect(chats.new)
+        window.bar.chat_wanted.connect(chats.new)
+        window.sidebar.chosen.connect(self._on_chosen)
+        window.sidebar.delete_wanted.connect(chats.trash)
+        chats.listed.connect(window.sidebar.show_entries)
+        chats.answering.connect(window.sidebar.show_answering)
+        chats.shown.connect(self._on_shown)
+        model.changed.connect(self._on_model_changed)
+        workshop.bridge.ready.connect(self._on_engine_ready)
+        workshop.store.failed.connect(self._on_error)
+        for sentence in (*self._settings.notices, *workshop.notices):
+            window.page.show_notice(store_notice(sentence))
+
+    def _on_chosen(self, chat: int) -> None:
+        self._chats().open(chat)
+        self.window.close_overlay()
+
+    def _on_shown(self, session: ChatSession) -> None:
+        session.changed.connect(self._on_conversation_changed)
+        session.ended.connect(self._on_reply_ended)
+        self.window.page.show_session(session)
+        self._show_conversation(session.conversation)
+
+    def _on_conversation_changed(self, conversation: Conversation) -> None:
+        session = self.window.page.session
+        if session is not None and session.conversation is conversation:
+            self._show_conversation(conversation)
+
+    def _on_reply_ended(self, _turn: Turn) -> None:
+        session = self.window.page.session
+        self._show_conversation(session.conversation if session is not None else None)
+
+    def _show_conversation(self, conversation: Conversation | None) -> None:
+        window = self.window
+        window.bar.show_title(conversation.title if conversation is not None else "")
+        window.sidebar.show_current(conversation.id if conversation is not None else None)
+        self._show_context(conversation)
+
+    def _show_context(self, conversation: Conversation | None) -> None:
+        facts = self._workshop.model.state.facts if self._workshop is not None else None
+        path = conversation.path() if conversation is not None else ()
+        used = next((context_tokens(turn) for turn in reversed(path) if turn.reply), 0)
+        self.window.bar.show_context(used, facts.context_tokens if facts is not None else 0)
+
+    # Model ---------------------------------------------------------------------------------------
+
+    def _look_for_models(self) -> None:
+        settings, places = self._settings.settings, self._places
+        folders = [places.models, *(Path(f).expanduser() for f in settings.model_folders)]
+        self._background.ask(
+            lambda: look_for_models(folders, places.checkpoints_file).catalogue, self._on_models
+        )
+
+    def _on_models(self, catalogue: Catalogue) -> None:
+        wanted = self._settings.settings.default_model
+        try:
+            path = catalogue.default(wanted).path
+        except AppError as error:
+            file = Path(wanted).expanduser() if wanted is not None else None
+            if file is None or not file.is_file():
+                log.info("no model to load reason=%s", error.sentence)
+                self._want_model(None)
+                return
+            path = file
+        self._want_model(path)
+
+    def _want_model(self, path: Path | None) -> None:
+        if self._workshop is not None:
+            self._workshop.model.want(path)
+            self._on_model_changed(self._workshop.model.state)
+
+    def _choose_model(self) -> None:
+        """Let a person choose a file, load it, and take it again at the next start."""
+        dialog = QFileDialog(self.window, "Choose a model file", "", "Models (*.gguf)")
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.fileSelected.connect(self._on_model_chosen)
+        dialog.open()
+
+    def _on_model_chosen(self, name: str) -> None:
+        settings = msgspec.structs.replace(self._settings.settings, default_model=name)
+        self._save(settings)
+        self._want_model(Path(name))
+
+    def _on_model_changed(self, state: ModelState) -> None:
+        window = self.window
+        window.bar.show_model(state)
+        window.page.show_model(state)
+        workshop = self._workshop
+        if state.phase in (ModelPhase.ABSENT, ModelPhase.FAILED) and workshop is not None:
+            notice = model_notice(state, self._choose_model, workshop.model.try_again)
+            window.page.show_notice(notice)
+            self._noted = True
+        elif self._noted:
+            window.page.show_notice(None)
+            self._noted = False
+        session = window.page.session
+        self._show_context(session.conversation if session is not None else None)
+
+    def _on_engine_ready(self, ready: EngineReady) -> None:
+        session = self.window.page.session
+        if ready.restarts and session is not None and not session.state.busy:
+            self.window.page.add_note(
+                "The engine stopped and was started again; your chat is intact"
+            )
+
+    # Small things --------------------------------------------------------------------------------
+
+    def _actions(self) -> tuple[Action, ...]:
+        page = self.window.page
+        return (
+            Action("chat.new", "New chat", ("Ctrl+N", "Ctrl+Shift+O"), lambda: self._chats().new(),
+                   self._is_working),
+            Action("chat.stop", "Stop the reply", ("Esc",), self._escape),
+            Action("chat.again", "Answer again", ("Ctrl+R",), page.answer_again),
+            Action("chat.copy-reply", "Copy the reply", ("Ctrl+Shift+C",), page.copy_last_reply),
+            Action("view.sidebar", "Toggle the sidebar", ("Ctrl+B", "F9"),
+                   self.window.toggle_sidebar),
+            Action("view.composer", "Write a message", ("Shift+Esc",), page.composer.setFocus),
+            Action("app.close", "Close the window", ("Ctrl+W", "Ctrl+Q"), self._close_window),
+        )  # fmt: skip
+
+    def _escape(self) -> None:
+        if not self.window.close_overlay():
+            self.window.page.stop()
+
+    def _close_window(self) -> None:
+        self.window.close()
+
+    def _is_working(self) -> bool:
+        return self._workshop is not None
+
+    def _chats(self) -> Chats:
+        assert self._workshop is not None
+        return self._workshop.chats
+
+    def _come_forward(self) -> None:
+        self.window.showNormal() if self.window.isMinimized() else self.window.show()
+        self.window.raise_()
+        self.window.activateWindow()
+
+    def _on_error(self, error: AppError) -> None:
+        self.window.page.show_notice(store_notice(error.sentence))
+
+    def _remember_place(self) -> None:
+        place = self.window.place()
+        kept = msgspec.structs.replace(
+            self._settings.settings.window,
+            x=place.x,
+            y=place.y,
+            width=place.width,
+            height=place.height,
+            maximized=place.maximized,
+            sidebar_shown=place.sidebar_shown,
+        )
+        if kept != self._settings.settings.window:
+            settings = msgspec.structs.replace(self._settings.settings, window=kept)
+            self._save(settings)
+
+    def _save(self, settings: Settings) -> None:
+        try:
+            self._settings.save(settings)
+        except SettingsInvalid as error:
+            log.warning("settings not saved reason=%s", error.sentence)
+
+
+def _place(kept: WindowSettings) -> WindowPlace:
+    width, height = kept.width or USUAL[0], kept.height or USUAL[1]
+    return WindowPlace(kept.x, kept.y, width, height, kept.maximized, kept.sidebar_shown)

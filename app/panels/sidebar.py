@@ -1,0 +1,157 @@
+"""The sidebar: a new chat, and the list of chats by date.
+
+The list is a plain model and a delegate that paints; the sidebar knows ids, not conversations.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Final
+
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QFrame, QListView, QMenu, QWidget
+
+from app.chat.storage.conversations import ConversationEntry
+from app.icons import Icons
+from app.panels.chat_list import ChatListModel, ChatRowDelegate, ListRole
+from app.panels.dates import group_by_date
+from app.theme import Look, Role
+from app.widgets.busy import BusyTurn
+from app.widgets.icon_button import IconButton
+from app.widgets.wide_button import WideButton
+
+WIDTH: Final = 264
+HEAD: Final = 52
+
+
+class ChatListView(QListView):
+    """The list; the "..." of a row and the right button ask for its menu."""
+
+    menu_wanted = Signal(object)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """A press on the "..." opens the menu instead of the chat."""
+        index = self.indexAt(event.position().toPoint())
+        delegate = self.itemDelegate()
+        on_more = (
+            index.isValid()
+            and isinstance(delegate, ChatRowDelegate)
+            and delegate.more_box(QRectF(self.visualRect(index))).contains(event.position())
+        )
+        if on_more or event.button() is Qt.MouseButton.RightButton:
+            if index.isValid() and index.data(ListRole.CHAT.value) is not None:
+                self.menu_wanted.emit(index)
+            return
+        super().mousePressEvent(event)
+
+
+class Sidebar(QWidget):
+    """Chats at the left. Signals carry the id of a chat."""
+
+    new_wanted = Signal()
+    close_wanted = Signal()
+    chosen = Signal(int)
+    delete_wanted = Signal(int)
+
+    def __init__(self, look: Look, icons: Icons, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._look = look
+        self._icons = icons
+        self._busy = BusyTurn(self)
+        self._toggle = IconButton(look, icons, "sidebar", "Hide the sidebar (Ctrl+B)", self)
+        self._toggle.clicked.connect(self.close_wanted)
+        self._new = WideButton(look, icons, "edit", "New chat", "Ctrl+N", self)
+        self._new.clicked.connect(self.new_wanted)
+        self._model = ChatListModel(self)
+        self._list = self._make_list()
+        self._current: int | None = None
+        look.changed.connect(self._on_look_changed)
+        self._on_look_changed()
+
+    def show_entries(self, entries: tuple[ConversationEntry, ...]) -> None:
+        """Show the chats, newest first."""
+        self._model.show_groups(group_by_date(entries, date.today()))
+        self._select_current()
+
+    def show_current(self, chat: int | None) -> None:
+        """Mark the chat that is shown."""
+        self._current = chat
+        self._select_current()
+
+    def show_answering(self, chats: frozenset[int]) -> None:
+        """Mark the chats that have a running reply."""
+        self._model.show_answering(chats)
+        self._busy.need(bool(chats) and self.isVisible())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Ground, edge, icon and name."""
+        theme = self._look.theme
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), theme.color("window"))
+        painter.fillRect(QRectF(self.width() - 1, 0, 1, self.height()), theme.color("line"))
+        size = theme.px(22)
+        head = theme.px(HEAD)
+        mark = self._icons.pixmap("hearth", size, theme.tokens.text, self.devicePixelRatioF())
+        painter.drawPixmap(QPointF(theme.px(16), (head - size) / 2), mark)
+        painter.setFont(theme.font(Role.BRAND))
+        painter.setPen(theme.color("text"))
+        box = QRectF(theme.px(48), 0, self.width(), head)
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, "Hearth")
+
+    def resizeEvent(self, _event: QResizeEvent) -> None:
+        """Head, button, list."""
+        theme = self._look.theme
+        head, side = theme.px(HEAD), theme.px(8)
+        right = self.width() - 1 - side
+        self._toggle.move(right - self._toggle.width(), (head - self._toggle.height()) // 2)
+        self._new.setGeometry(side, head - 2, right - side, theme.px(36))
+        top = head - 2 + theme.px(36)
+        self._list.setGeometry(side, top, self.width() - 1 - side, self.height() - top - side)
+
+    def _make_list(self) -> ChatListView:
+        view = ChatListView(self)
+        view.setModel(self._model)
+        view.setItemDelegate(ChatRowDelegate(self._look, self._icons, self._busy, view))
+        view.setFrameShape(QFrame.Shape.NoFrame)
+        view.setMouseTracking(True)
+        view.setUniformItemSizes(False)
+        view.setAccessibleName("Chats")
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        view.clicked.connect(self._on_clicked)
+        view.activated.connect(self._on_clicked)
+        view.menu_wanted.connect(self._on_menu_wanted)
+        self._busy.turned.connect(view.viewport().update)
+        return view
+
+    def _on_clicked(self, index: QModelIndex) -> None:
+        chat = index.data(ListRole.CHAT.value)
+        if chat is not None:
+            self.chosen.emit(chat)
+
+    def _on_menu_wanted(self, index: QModelIndex) -> None:
+        chat = index.data(ListRole.CHAT.value)
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction("Delete chat").triggered.connect(lambda: self.delete_wanted.emit(chat))
+        box = self._list.visualRect(index)
+        menu.popup(self._list.viewport().mapToGlobal(box.bottomRight() - QPoint(box.height(), 0)))
+
+    def _select_current(self) -> None:
+        index = self._model.index_of(self._current)
+        selection = self._list.selectionModel()
+        if index.isValid():
+            flag = QItemSelectionModel.SelectionFlag.ClearAndSelect
+            selection.setCurrentIndex(index, flag)
+        else:
+            selection.clear()
+
+    def _on_look_changed(self, _theme: object = None) -> None:
+        theme = self._look.theme
+        palette = self._list.palette()
+        palette.setColor(QPalette.ColorRole.Base, theme.color("window"))
+        self._list.setPalette(palette)
+        self._list.setFont(theme.font(Role.INTERFACE))
+        self._list.doItemsLayout()
+        self.update()

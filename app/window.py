@@ -1,0 +1,129 @@
+"""The frame: places sidebar, top bar and page, and owns the window's geometry; no behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import QRect, Signal
+from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from app.chat.page import ChatPage
+from app.icons import Icons
+from app.panels.modelbar import ModelBar
+from app.panels.sidebar import Sidebar
+from app.theme import Look
+
+NARROW: Final = 900
+SIDEBAR: Final = 264
+SMALLEST: Final = (480, 400)
+USUAL: Final = (1280, 800)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPlace:
+    """Where the window is, in device-independent pixels; None where the system decides."""
+
+    x: int | None
+    y: int | None
+    width: int
+    height: int
+    maximized: bool
+    sidebar_shown: bool
+
+
+class Window(QWidget):
+    """The one window. Emits ``closing`` before it goes."""
+
+    closing = Signal()
+
+    def __init__(self, look: Look, icons: Icons) -> None:
+        super().__init__()
+        self._look = look
+        self._sidebar_wanted = True
+        self._sidebar_over = False
+        self.setWindowTitle("Hearth")
+        self.setWindowIcon(icons.application())
+        self.setMinimumSize(*SMALLEST)
+        self.page = ChatPage(look, icons, self)
+        self.bar = ModelBar(look, icons, self)
+        self.sidebar = Sidebar(look, icons, self)
+        self.bar.sidebar_wanted.connect(self.toggle_sidebar)
+        self.sidebar.close_wanted.connect(self.toggle_sidebar)
+        look.changed.connect(self._on_look_changed)
+        for before, after in (
+            (self.sidebar, self.bar),
+            (self.bar, self.page.transcript),
+            (self.page.transcript, self.page.composer.field),
+        ):
+            QWidget.setTabOrder(before, after)
+
+    def restore(self, place: WindowPlace) -> None:
+        """Go where the window was, if that is on a screen."""
+        self._sidebar_wanted = place.sidebar_shown
+        self.resize(place.width, place.height)
+        if place.x is not None and place.y is not None:
+            wanted = QRect(place.x, place.y, place.width, place.height)
+            if any(s.availableGeometry().intersects(wanted) for s in QGuiApplication.screens()):
+                self.move(place.x, place.y)
+        if place.maximized:
+            self.showMaximized()
+
+    def place(self) -> WindowPlace:
+        """Where the window is now."""
+        box = self.normalGeometry()
+        return WindowPlace(
+            box.x(),
+            box.y(),
+            box.width(),
+            box.height(),
+            self.isMaximized(),
+            self._sidebar_wanted,
+        )
+
+    def toggle_sidebar(self) -> None:
+        """Show or hide the sidebar; in a narrow window it lies over the page."""
+        if self._is_narrow():
+            self._sidebar_over = not self._sidebar_over
+        else:
+            self._sidebar_wanted = not self._sidebar_wanted
+        self._arrange()
+
+    def close_overlay(self) -> bool:
+        """Hide a sidebar that lies over the page; whether there was one."""
+        was = self._sidebar_over
+        self._sidebar_over = False
+        self._arrange()
+        return was
+
+    def resizeEvent(self, _event: QResizeEvent) -> None:
+        """Parts to their places."""
+        self._arrange()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Say so and go."""
+        self.closing.emit()
+        event.accept()
+
+    def _is_narrow(self) -> bool:
+        return self.width() < self._look.theme.px(NARROW)
+
+    def _arrange(self) -> None:
+        narrow = self._is_narrow()
+        if not narrow:
+            self._sidebar_over = False
+        beside = self._sidebar_wanted and not narrow
+        wide = self._look.theme.px(SIDEBAR)
+        left = wide if beside else 0
+        self.sidebar.setGeometry(0, 0, wide, self.height())
+        self.sidebar.setVisible(beside or self._sidebar_over)
+        self.sidebar.raise_()
+        self.bar.show_sidebar_buttons(shown=not beside)
+        self.bar.setGeometry(left, 0, self.width() - left, self.bar.height())
+        top = self.bar.height()
+        self.page.setGeometry(left, top, self.width() - left, self.height() - top)
+
+    def _on_look_changed(self, _theme: object) -> None:
+        self._arrange()
+        self.update()

@@ -1,0 +1,157 @@
+"""The states that are pictured, and how the window gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtGui import QFont, QFontDatabase
+
+from app.theme import Preference
+from tests.helpers.fake_engine import Script
+from tests.helpers.window import TestWindow, run_for, wait_until
+
+SCALES = {"scale-150": "1.5"}
+LONG = (
+    "Yes. One line explains it: at 03:00:02 the clock itself wakes the machine, before any disk "
+    "is touched.\n\nLook for timers that may wake it. Open the one due at 03:00 and check for "
+    "WakeSystem=true. Mask it for one night, then compare the log again.\n\nIf the list names a "
+    "backup timer, move it to the evening instead. The board will then stay off until you press "
+    "the button, and the disks with it."
+)
+SLOW = Script(reply=LONG, words_per_s=30, load_s=0.05)
+
+
+def _font() -> QFont | None:
+    if "Inter" not in QFontDatabase.families():
+        return None
+    font = QFont("Inter")
+    font.setPixelSize(13)
+    return font
+
+
+def _open(folder: Path, script: Script, **more: bool) -> TestWindow:
+    from tests.helpers.window import application
+
+    application()
+    return TestWindow(folder, script, font=_font(), **more).start()
+
+
+def _half_way(folder: Path) -> TestWindow:
+    made = _open(folder, SLOW)
+    wait_until(made.idle)
+    made.write("It still wakes after I turned off the scrub. Anything else in the log?")
+    wait_until(lambda: bool(made.page.session) and len(made.page.session.reply_so_far) > 160)
+    return made
+
+
+def _finished(folder: Path) -> TestWindow:
+    made = _open(folder, Script(reply=LONG, load_s=0.05, prompt_s=0.2, words_per_s=400))
+    for text in ("Cover letter, second draft", "Why does my NAS wake at 3 am?"):
+        wait_until(made.idle)
+        made.whole._chats().new()
+        made.write(text)
+        wait_until(lambda: not made.idle())
+        wait_until(made.idle)
+    made.write("It still wakes after I turned off the scrub. Anything else in the log?")
+    wait_until(lambda: not made.idle())
+    wait_until(made.idle)
+    run_for(0.1)
+    return made
+
+
+def _loading(folder: Path) -> TestWindow:
+    made = _open(folder, Script(load_s=20, load_steps=40))
+    wait_until(lambda: made.window.bar._state.fraction > 0.05)
+    made.write("What is the capital of France?")
+    run_for(1.2)
+    return made
+
+
+def _empty(folder: Path) -> TestWindow:
+    made = _open(folder, Script())
+    wait_until(made.idle)
+    wait_until(lambda: made.window.bar._state.facts is not None)
+    return made
+
+
+def _no_model(folder: Path) -> TestWindow:
+    made = _open(folder, Script(), model=False)
+    wait_until(made.idle)
+    run_for(0.5)
+    return made
+
+
+def _error(folder: Path) -> TestWindow:
+    made = _open(folder, Script(reply_failure="memory-refused"))
+    wait_until(made.idle)
+    made.write("Load the 8-bit file and continue with the roof photos.")
+    wait_until(lambda: not made.idle())
+    wait_until(made.idle)
+    run_for(0.1)
+    return made
+
+
+def _died(folder: Path) -> TestWindow:
+    once = str(folder / "died")
+    script = Script(reply=LONG, words_per_s=200, end_at="reply", end_after=20, once=once)
+    made = _open(folder, script)
+    wait_until(made.idle)
+    made.write("Why does my NAS wake at 3 am?")
+    wait_until(lambda: not made.idle())
+    wait_until(made.idle)
+    wait_until(lambda: made.window.bar._state.facts is not None)
+    run_for(0.1)
+    return made
+
+
+def _restart(folder: Path) -> TestWindow:
+    _finished(folder).close()
+    made = _open(folder, Script(reply=LONG))
+    wait_until(made.idle)
+    wait_until(lambda: made.window.bar._state.facts is not None)
+    run_for(0.1)
+    return made
+
+
+def _dark(folder: Path) -> TestWindow:
+    made = _finished(folder)
+    made.whole.look.prefer(Preference.DARK)
+    run_for(0.1)
+    return made
+
+
+def _compact(folder: Path) -> TestWindow:
+    made = _half_way(folder)
+    made.whole.look.prefer(Preference.DARK)
+    made.window.resize(800, 600)
+    made.page.composer.field.insertPlainText("Should I also update the firmware")
+    made.page.composer.field.entered.emit()
+    run_for(0.6)
+    bar = made.page.transcript.verticalScrollBar()
+    bar.setValue(max(0, bar.value() - 60))
+    made.page.transcript._judge_following()
+    run_for(0.1)
+    return made
+
+
+STATES: dict[str, Callable[[Path], TestWindow]] = {
+    "loading": _loading,
+    "empty": _empty,
+    "no-model": _no_model,
+    "half-way": _half_way,
+    "finished": _finished,
+    "error": _error,
+    "engine-died": _died,
+    "restart": _restart,
+    "dark": _dark,
+    "compact": _compact,
+    "scale-150": _finished,
+}
+
+
+def make_state(name: str, picture: Path, folder: Path) -> None:
+    """Bring a window into the state and take its picture."""
+    made = STATES[name](folder)
+    made.window.grab().save(str(picture))
+    made.close()
