@@ -16,7 +16,7 @@ def main() -> int:
     """Check the Python, then hand over to ``installer.commands``; returns the exit code."""
     if sys.version_info < NEEDED:
         found = "%d.%d.%d" % sys.version_info[:3]
-        sys.stderr.write("Hearth: Python 3.11 or newer is needed, found %s.\n" % found)
+        sys.stderr.write("hearth: Python 3.11 or newer is needed, found %s.\n" % found)
         return 1
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     from installer.commands import main as command

@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         provide(where, report)
     except SetupProblem as problem:
-        report.say(f"Hearth: {problem.sentence}")
+        report.say(f"hearth: {problem.sentence}")
         return problem.exit_code
     failed = [name for name, order in checks(where) if not passes(name, order, where.root, report)]
     if failed:

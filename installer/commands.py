@@ -31,14 +31,14 @@ def main(arguments: Sequence[str]) -> int:
         module = "installer.checks" if wish.command == "test" else "installer.start"
         return hand_over([str(where.python), "-P", "-m", module, *passed_on])
     except SetupProblem as problem:
-        report.say(f"Hearth: {problem.sentence}")
+        report.say(f"hearth: {problem.sentence}")
         return problem.exit_code
     except KeyboardInterrupt:
-        report.say("Hearth: interrupted; start the same command again to go on.")
+        report.say("hearth: interrupted; start the same command again to go on.")
         return EXIT_INTERRUPTED
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
-        report.say(f"Hearth: the system refused: {error.strerror or error}{place}.")
+        report.say(f"hearth: the system refused: {error.strerror or error}{place}.")
         return 1
 
 

@@ -28,10 +28,10 @@ def main(arguments: Sequence[str]) -> int:
     try:
         provide(parse(arguments), where, report)
     except AppError as error:
-        report.say(f"Hearth: {error.sentence}")
+        report.say(f"hearth: {error.sentence}")
         return error.exit_code
     except SetupProblem as problem:
-        report.say(f"Hearth: {problem.sentence}")
+        report.say(f"hearth: {problem.sentence}")
         return problem.exit_code
     sys.argv = ["hearth", *arguments]
     runpy.run_module("app", run_name="__main__")

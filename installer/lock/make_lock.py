@@ -86,6 +86,7 @@ def resolve(
             check=True,
         )  # fmt: skip
         found = tomllib.loads(answer.read_text("utf-8"))["packages"]
+    found = [entry for entry in found if "== 'emscripten'" not in entry.get("marker", "")]
     pins = {entry["name"]: pin_of(entry) for entry in found}
     if len(pins) != len(found):
         sys.exit("a package has one version for some Pythons and another for others; pin it")
