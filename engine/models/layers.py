@@ -115,6 +115,7 @@ def feed_forward(
     stem = f"blk.{layer}.ffn"
     width = tensors.shape(f"{stem}_gate.weight", 2)[0]
     return FeedForwardSpec(
+        width=width,
         gate=tensors.linear(f"{stem}_gate", width, geometry.hidden),
         up=tensors.linear(f"{stem}_up", width, geometry.hidden),
         down=tensors.linear(f"{stem}_down", geometry.hidden, width),

@@ -84,8 +84,9 @@ class AttentionSpec:
 
 @dataclass(frozen=True, slots=True)
 class FeedForwardSpec:
-    """``down(activation(gate(x)) * up(x))``."""
+    """``down(activation(gate(x)) * up(x))``; ``width`` is the inner number of columns."""
 
+    width: int
     gate: Linear
     up: Linear
     down: Linear

@@ -1,0 +1,15 @@
+"""Running a ``ModelSpec`` on the native CPU library: prompt chunks and shared steps."""
+
+from engine.native.buffers import NativeSizes, native_sizes
+from engine.native.program import unsupported_by_native
+from engine.native.runner import NativeRunner
+from engine.native.weights import StoredWeights, decoded_bytes
+
+__all__ = [
+    "NativeRunner",
+    "NativeSizes",
+    "StoredWeights",
+    "decoded_bytes",
+    "native_sizes",
+    "unsupported_by_native",
+]

@@ -1,0 +1,111 @@
+/* Dense products of many rows in float32: the tile, and the packing of weights for it.
+ *
+ * A tile multiplies up to TILE_ROWS rows by a panel of PANEL weight rows that lies packed as
+ * [k][PANEL]. Each result is one chain of fused multiply-adds over k in ascending order, cut every
+ * HEARTH_DEPTH columns, so a row's bits do not depend on the rows beside it.
+ */
+#ifndef HEARTH_DENSE_H
+#define HEARTH_DENSE_H
+
+#include "operations.h"
+#include "products.h"
+
+enum {
+    TILE_ROWS = LANES == 16 ? 12 : 6, /* as many sums as the registers hold beside a panel row */
+    PANEL = 2 * LANES,
+};
+
+static inline __attribute__((always_inline)) void tile_of(const float *x, int64_t x_stride,
+                                                          const float *panel, int64_t panel_stride,
+                                                          int64_t depth, float *to,
+                                                          int64_t to_stride, int adds, int count) {
+    lanes low[TILE_ROWS], high[TILE_ROWS];
+    for (int r = 0; r < count; r++) {
+        low[r] = adds ? lanes_load(to + r * to_stride) : lanes_zero();
+        high[r] = adds ? lanes_load(to + r * to_stride + LANES) : lanes_zero();
+    }
+    for (int64_t k = 0; k < depth; k++) {
+        lanes a = lanes_load(panel + k * panel_stride);
+        lanes b = lanes_load(panel + k * panel_stride + LANES);
+        for (int r = 0; r < count; r++) {
+            lanes v = lanes_all(x[r * x_stride + k]);
+            low[r] = lanes_fma(v, a, low[r]);
+            high[r] = lanes_fma(v, b, high[r]);
+        }
+    }
+    for (int r = 0; r < count; r++) {
+        lanes_store(to + r * to_stride, low[r]);
+        lanes_store(to + r * to_stride + LANES, high[r]);
+    }
+}
+
+#define TILE_CASE(N)                                                                         \
+    case N:                                                                                  \
+        tile_of(x, x_stride, panel, panel_stride, depth, to, to_stride, adds, N);            \
+        break;
+
+/* to[r, 0 .. PANEL) (+)= x[r, 0 .. depth) . panel[0 .. depth, 0 .. PANEL) for `count` rows */
+static void tile(const float *x, int64_t x_stride, const float *panel, int64_t panel_stride,
+                 int64_t depth, float *to, int64_t to_stride, int adds, int count) {
+    switch (count) {
+        TILE_CASE(1) TILE_CASE(2) TILE_CASE(3) TILE_CASE(4) TILE_CASE(5) TILE_CASE(6)
+#if defined(__AVX512F__)
+        TILE_CASE(7) TILE_CASE(8) TILE_CASE(9) TILE_CASE(10) TILE_CASE(11) TILE_CASE(12)
+#endif
+    }
+}
+
+/* the same for any number of rows */
+static void tiles(const float *x, int64_t x_stride, const float *panel, int64_t panel_stride,
+                  int64_t depth, float *to, int64_t to_stride, int adds, int64_t rows) {
+    for (int64_t r = 0; r < rows; r += TILE_ROWS) {
+        int64_t left = rows - r;
+        tile(x + r * x_stride, x_stride, panel, panel_stride, depth, to + r * to_stride, to_stride,
+             adds, left < TILE_ROWS ? (int)left : TILE_ROWS);
+    }
+}
+
+/* to[k * stride + r] = from[r * from_stride + k] for 8 rows and 8 columns */
+static inline void transpose8(const float *from, int64_t from_stride, float *to, int64_t stride) {
+    __m256 r[8], s[8];
+    for (int i = 0; i < 8; i++) {
+        r[i] = _mm256_loadu_ps(from + i * from_stride);
+    }
+    for (int i = 0; i < 8; i += 2) {
+        s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
+        r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xEE);
+        r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
+        r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xEE);
+    }
+    for (int i = 0; i < 4; i++) {
+        _mm256_storeu_ps(to + i * stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+        _mm256_storeu_ps(to + (i + 4) * stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+    }
+}
+
+/* Weight rows [row, row + PANEL), columns [from, from + depth) as [k][PANEL] floats; rows past the
+ * weight's end are zero. `decoded` has room for HEARTH_BLOCK rows of HEARTH_DEPTH floats. */
+static void pack_weight(const hearth_weight *weight, int64_t row, int64_t from, int64_t depth,
+                        float *packed, float *decoded) {
+    for (int64_t block = 0; block < PANEL; block += HEARTH_BLOCK) {
+        for (int64_t r = 0; r < HEARTH_BLOCK; r++) {
+            int64_t at = row + block + r;
+            if (at < weight->rows) {
+                const uint8_t *bytes = weight->bytes + at * weight->row_bytes;
+                decode_row(weight->format, bytes + from * weight->row_bytes / weight->columns,
+                           depth, decoded + r * HEARTH_DEPTH);
+            } else {
+                __builtin_memset(decoded + r * HEARTH_DEPTH, 0, (size_t)depth * sizeof(float));
+            }
+        }
+        for (int64_t k = 0; k < depth; k += 8) {
+            transpose8(decoded + k, HEARTH_DEPTH, packed + k * PANEL + block, PANEL);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,230 @@
+/* Hearth's CPU kernels: the public surface of the shared library and the records it is called with.
+ *
+ * The library computes generated rows: one call runs a whole step, a list of operations made once
+ * when a model is loaded, on a pool of threads that meet at a barrier after each operation. It
+ * also decodes weights for prompt products. It allocates nothing but the pool, keeps no state of
+ * its own between calls, and reads and writes only what the records point to.
+ *
+ * A row's result depends on that row alone: each row runs the same instructions in the same order
+ * whatever the number of rows, threads or pages. kernels/cpu/records.py mirrors these records.
+ */
+#ifndef HEARTH_CPU_H
+#define HEARTH_CPU_H
+
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define HEARTH_API __declspec(dllexport)
+#else
+#define HEARTH_API __attribute__((visibility("default")))
+#endif
+
+enum {
+    HEARTH_GROUP = 32,       /* elements that share one activation scale */
+    HEARTH_PAGE_ROWS = 256,  /* rows of a KV page; also the cut of attention partials */
+};
+
+/* The numbers that ggml gives its tensor types. */
+enum hearth_format {
+    HEARTH_F32 = 0,
+    HEARTH_F16 = 1,
+    HEARTH_Q4_0 = 2,
+    HEARTH_Q4_1 = 3,
+    HEARTH_Q5_0 = 6,
+    HEARTH_Q5_1 = 7,
+    HEARTH_Q8_0 = 8,
+    HEARTH_Q2_K = 10,
+    HEARTH_Q3_K = 11,
+    HEARTH_Q4_K = 12,
+    HEARTH_Q5_K = 13,
+    HEARTH_Q6_K = 14,
+    HEARTH_IQ4_NL = 20,
+    HEARTH_IQ4_XS = 23,
+    HEARTH_BF16 = 30,
+    HEARTH_MXFP4 = 39,
+};
+
+enum hearth_isa { HEARTH_ISA_NONE = 0, HEARTH_ISA_AVX2 = 1, HEARTH_ISA_AVX512 = 2 };
+
+enum hearth_target { HEARTH_TO_F32 = 0, HEARTH_TO_BF16 = 1 };
+
+/* Inputs of a product: rows of float values, and the same as int16 with a scale a group.
+ * values[row * value_stride + k]; codes likewise; scales and sums[row * group_stride + k / 32].
+ * value == code * scale up to half a step; sums are scale * (sum of the group's codes).
+ * `codes` is NULL where only dense products follow. */
+typedef struct {
+    float *values;
+    int16_t *codes;
+    float *scales;
+    float *sums;
+    int64_t value_stride;
+    int64_t group_stride;
+} hearth_activations;
+
+/* A weight (rows, columns), row after row of quant blocks, as the file stores it. */
+typedef struct {
+    const uint8_t *bytes;
+    const float *bias; /* rows floats, or NULL */
+    int64_t rows;
+    int64_t columns;
+    int64_t row_bytes;
+    int32_t format;
+    int32_t reserved;
+} hearth_weight;
+
+/* Row `id` of the embedding, times `scale`, into `residual`. */
+typedef struct {
+    hearth_weight weight;
+    float *residual;
+    float scale;
+    int32_t reserved;
+} hearth_embed;
+
+/* residual += post ? norm(added) * post : added; then activations = norm(residual) * weight.
+ * `added` may be NULL (nothing to add); `weight` may be NULL (nothing to prepare). */
+typedef struct {
+    float *residual;
+    const float *added;
+    const float *post;
+    const float *weight;
+    const hearth_activations *to;
+    int64_t columns;
+    int64_t added_stride;
+    float post_eps;
+    float eps;
+} hearth_residual;
+
+/* output[row * stride + i] = activations . weight[i] for up to three weights, one after another. */
+typedef struct {
+    const hearth_activations *from;
+    float *output;
+    int64_t stride;
+    hearth_weight weights[3];
+    int64_t offsets[3]; /* where each weight's results begin in an output row */
+    int64_t count;
+    float *scratch; /* dense only: a piece of scratch_stride floats a thread */
+    int64_t scratch_stride;
+} hearth_product;
+
+/* cosines and sines of position * frequency, for `pairs` frequencies. */
+typedef struct {
+    const double *frequencies;
+    float *angles; /* [row, 2, pairs] */
+    int64_t pairs;
+    float magnitude;
+    int32_t reserved;
+} hearth_angles;
+
+/* One layer's pages: fp16 [page, 2, kv_head, 256, head_dim]. */
+typedef struct {
+    uint16_t *pages;
+    int64_t kv_heads;
+    int64_t head_dim;
+    int32_t group;  /* whose block tables hold the page ids */
+    int32_t window; /* rows attended, 0 for all */
+} hearth_layer_kv;
+
+/* Norms and rotates q and k in place, and writes k and v into the row's slot of its page. */
+typedef struct {
+    hearth_layer_kv kv;
+    float *rows; /* q at 0, k at k_offset, v at v_offset */
+    const float *query_norm;
+    const float *key_norm;
+    const float *angles; /* NULL: no rotation */
+    int64_t stride;
+    int64_t heads;
+    int64_t k_offset;
+    int64_t v_offset;
+    int64_t pairs;
+    int32_t halves; /* 1: (p, p + pairs) rotate together; 0: (2p, 2p + 1) */
+    float query_scale;
+    float query_eps;
+    float key_eps;
+} hearth_rotate;
+
+/* Partial softmax over each page: partials[row, head, page, head_dim + 2] = sums, maximum, total. */
+typedef struct {
+    hearth_layer_kv kv;
+    const float *queries;
+    float *partials;
+    const hearth_activations *to;
+    int64_t stride;
+    int64_t heads;
+    int64_t partial_pages; /* pages a head has room for */
+} hearth_attend;
+
+/* Softmax attention of a prompt chunk, straight to the next product's inputs: rows at consecutive
+ * positions of one stream, whose table is that of the first row. */
+typedef struct {
+    hearth_layer_kv kv;
+    const float *queries;
+    const hearth_activations *to;
+    float *scratch; /* a piece of scratch_stride floats a thread */
+    int64_t stride;
+    int64_t heads;
+    int64_t scratch_stride;
+} hearth_chunk;
+
+/* activations = activation(rows[0 .. columns)) * rows[up_offset ...]. */
+typedef struct {
+    const float *rows;
+    const hearth_activations *to;
+    int64_t stride;
+    int64_t up_offset;
+    int64_t columns;
+    int32_t gelu; /* 1: gelu, tanh form; 0: silu */
+    int32_t reserved;
+} hearth_gate;
+
+enum hearth_kind {
+    HEARTH_EMBED = 0,
+    HEARTH_RESIDUAL = 1,
+    HEARTH_PRODUCT = 2,
+    HEARTH_ANGLES = 3,
+    HEARTH_ROTATE = 4,
+    HEARTH_ATTEND = 5,
+    HEARTH_MERGE = 6, /* hearth_attend again: partials to activations */
+    HEARTH_GATE = 7,
+    HEARTH_DENSE = 8, /* hearth_product in float32, for many rows */
+    HEARTH_CHUNK = 9,
+};
+
+typedef struct {
+    int64_t kind;
+    const void *record;
+} hearth_operation;
+
+/* Rows [first, first + rows) of a step or chunk of `total` rows; every array is indexed by row.
+ * tables[group * total + row] points to that row's page ids. */
+typedef struct {
+    const int32_t *ids;
+    const int32_t *positions;
+    const int32_t *const *tables;
+    int64_t first;
+    int64_t rows;
+    int64_t total;
+} hearth_rows;
+
+typedef struct hearth_pool hearth_pool;
+
+/* The best instruction set that this library and this CPU share. */
+HEARTH_API int32_t hearth_best_isa(void);
+/* NULL where threads cannot be made. `isa` must not exceed hearth_best_isa(). */
+HEARTH_API hearth_pool *hearth_pool_open(int32_t threads, int32_t isa);
+HEARTH_API void hearth_pool_close(hearth_pool *pool);
+/* 1 where products of this format are implemented. */
+HEARTH_API int32_t hearth_has_format(int32_t format);
+HEARTH_API void hearth_step(hearth_pool *pool, const hearth_operation *operations, int64_t count,
+                            const hearth_rows *rows);
+/* weight rows [first, first + rows) as float or bfloat16 into `to`, `to_stride` elements a row. */
+HEARTH_API void hearth_decode(hearth_pool *pool, const hearth_weight *weight, int64_t first,
+                              int64_t rows, int32_t target, void *to, int64_t to_stride);
+/* Floats of scratch that a thread needs for dense products of at most `rows` rows. */
+HEARTH_API int64_t hearth_dense_scratch(int32_t isa, int64_t rows);
+/* Floats of scratch that a thread needs for a chunk's attention. */
+HEARTH_API int64_t hearth_chunk_scratch(int64_t heads, int64_t kv_heads, int64_t head_dim);
+/* values (rows, columns) into the codes, scales and sums of `to`; for tests. */
+HEARTH_API void hearth_prepare(hearth_pool *pool, const hearth_activations *to, int64_t rows,
+                               int64_t columns);
+
+#endif

@@ -1,0 +1,480 @@
+/* The operations of a step for one instruction set; compiled once each with HEARTH_OPERATIONS set.
+ *
+ * Every function shares its work out over the team and may write only its own pieces; the barrier
+ * after each operation (step.c) makes them visible. Columns and head sizes are multiples of 32
+ * and 16, which kernels/cpu/program.py checks.
+ */
+#include "operations.h"
+
+#include <math.h>
+
+#include "prompt.h"
+
+static const float HALF_LARGEST = 65504.0f;
+
+static int64_t end_of(const hearth_rows *rows) { return rows->first + rows->rows; }
+
+/* codes, scales and sums of groups [first, last) of one row */
+static void prepare_groups(const hearth_activations *to, int64_t row, int64_t first, int64_t last) {
+    const float *values = to->values + row * to->value_stride;
+    int16_t *codes = to->codes + row * to->value_stride;
+    float *scales = to->scales + row * to->group_stride, *sums = to->sums + row * to->group_stride;
+    for (int64_t g = first; g < last; g++) {
+        const float *group = values + g * HEARTH_GROUP;
+        lanes top = lanes_abs(lanes_load(group));
+        for (int i = LANES; i < HEARTH_GROUP; i += LANES) {
+            top = lanes_max(top, lanes_abs(lanes_load(group + i)));
+        }
+        float largest = lanes_top(top);
+        float inverse = largest > 0.0f ? 32767.0f / largest : 0.0f;
+        scales[g] = largest * (1.0f / 32767.0f);
+        sums[g] = scales[g] * (float)codes_store(codes + g * HEARTH_GROUP, group, inverse);
+    }
+}
+
+/* the same for rows [start, start + rows), shared out over the team */
+static void prepare_all(const hearth_team *team, const hearth_activations *to, int64_t start,
+                        int64_t rows, int64_t columns) {
+    int64_t groups = columns / HEARTH_GROUP, first, last;
+    hearth_share(team, rows * groups, &first, &last);
+    for (int64_t row = first / groups; row * groups < last; row++) {
+        int64_t from = first > row * groups ? first - row * groups : 0;
+        int64_t until = last < (row + 1) * groups ? last - row * groups : groups;
+        prepare_groups(to, start + row, from, until);
+    }
+}
+
+static void prepare(const hearth_team *team, const hearth_preparing *work) {
+    prepare_all(team, work->to, 0, work->rows, work->columns);
+}
+
+static float inverse_rms(const float *x, int64_t columns, float eps) {
+    lanes sum = lanes_zero();
+    for (int64_t k = 0; k < columns; k += LANES) {
+        lanes v = lanes_load(x + k);
+        sum = lanes_fma(v, v, sum);
+    }
+    return 1.0f / sqrtf(lanes_sum(sum) / (float)columns + eps);
+}
+
+static void embed(const hearth_team *team, const void *record, const hearth_rows *rows) {
+    const hearth_embed *op = record;
+    int64_t columns = op->weight.columns;
+    for (int64_t row = rows->first + team->thread; row < end_of(rows); row += team->threads) {
+        float *x = op->residual + row * columns;
+        decode_row(op->weight.format, op->weight.bytes + rows->ids[row] * op->weight.row_bytes,
+                   columns, x);
+        for (int64_t k = 0; k < columns; k += LANES) {
+            lanes_store(x + k, lanes_mul(lanes_load(x + k), lanes_all(op->scale)));
+        }
+    }
+}
+
+static void add_normed(float *x, const float *added, const float *post, int64_t columns,
+                       float factor) {
+    for (int64_t k = 0; k < columns; k += LANES) {
+        lanes v = lanes_load(added + k);
+        if (post != 0) {
+            v = lanes_mul(lanes_mul(v, lanes_all(factor)), lanes_load(post + k));
+        }
+        lanes_store(x + k, lanes_add(lanes_load(x + k), v));
+    }
+}
+
+static void residual(const hearth_team *team, const void *record, const hearth_rows *rows) {
+    const hearth_residual *op = record;
+    int64_t columns = op->columns;
+    for (int64_t row = rows->first + team->thread; row < end_of(rows); row += team->threads) {
+        float *x = op->residual + row * columns;
+        if (op->added != 0) {
+            const float *added = op->added + row * op->added_stride;
+            float factor = op->post != 0 ? inverse_rms(added, columns, op->post_eps) : 1.0f;
+            add_normed(x, added, op->post, columns, factor);
+        }
+        if (op->weight != 0) {
+            float *to = op->to->values + row * op->to->value_stride;
+            lanes factor = lanes_all(inverse_rms(x, columns, op->eps));
+            for (int64_t k = 0; k < columns; k += LANES) {
+                lanes v = lanes_mul(lanes_load(x + k), factor);
+                lanes_store(to + k, lanes_mul(v, lanes_load(op->weight + k)));
+            }
+            if (op->to->codes != 0) {
+                prepare_groups(op->to, row, 0, columns / HEARTH_GROUP);
+            }
+        }
+    }
+}
+
+static activation_row activation_row_of(const hearth_activations *from, int64_t row) {
+    return (activation_row){from->values + row * from->value_stride,
+                            from->codes + row * from->value_stride,
+                            from->scales + row * from->group_stride,
+                            from->sums + row * from->group_stride};
+}
+
+static void one_weight(const hearth_team *team, const hearth_product *op, int part,
+                       const hearth_rows *rows) {
+    const hearth_weight *weight = &op->weights[part];
+    panel_product panel = panel_of(weight->format);
+    int64_t first, last;
+    hearth_share(team, (weight->rows + PANEL_ROWS - 1) / PANEL_ROWS, &first, &last);
+    for (int64_t p = first; p < last; p++) {
+        int64_t at = p * PANEL_ROWS, left = weight->rows - at;
+        int count = left < PANEL_ROWS ? (int)left : PANEL_ROWS;
+        for (int64_t row = rows->first; row < end_of(rows); row++) {
+            float *to = op->output + row * op->stride + op->offsets[part] + at;
+            panel(weight->bytes + at * weight->row_bytes, weight->row_bytes, weight->columns,
+                  activation_row_of(op->from, row), to, count);
+            for (int i = 0; weight->bias != 0 && i < count; i++) {
+                to[i] += weight->bias[at + i];
+            }
+        }
+    }
+}
+
+static void product(const hearth_team *team, const void *record, const hearth_rows *rows) {
+    const hearth_product *op = record;
+    for (int part = 0; part < op->count; part++) {
+        one_weight(team, op, part, rows);
+    }
+}
+
+/* the panels of every weight are one row of work, so that a small weight is shared out too */
+static void dense_panel(const hearth_product *op, int part, int64_t panel, const hearth_rows *rows,
+                        float *packed) {
+    const hearth_weight *weight = &op->weights[part];
+    int64_t at = panel * PANEL, left = weight->rows - at, columns = left < PANEL ? left : PANEL;
+    float *decoded = packed + HEARTH_DEPTH * PANEL, *spare = decoded + HEARTH_BLOCK * HEARTH_DEPTH;
+    float *to = op->output + op->offsets[part] + at;
+    int64_t stride = columns == PANEL ? op->stride : PANEL;
+    float *results = columns == PANEL ? to + rows->first * op->stride : spare;
+    for (int64_t k = 0; k < weight->columns; k += HEARTH_DEPTH) {
+        int64_t depth = weight->columns - k < HEARTH_DEPTH ? weight->columns - k : HEARTH_DEPTH;
+        pack_weight(weight, at, k, depth, packed, decoded);
+        const float *x = op->from->values + rows->first * op->from->value_stride + k;
+        tiles(x, op->from->value_stride, packed, PANEL, depth, results, stride, k > 0, rows->rows);
+    }
+    if (columns == PANEL && weight->bias == 0) {
+        return;
+    }
+    for (int64_t row = 0; row < rows->rows; row++) {
+        float *done = to + (rows->first + row) * op->stride;
+        for (int64_t i = 0; i < columns; i++) {
+            float bias = weight->bias != 0 ? weight->bias[at + i] : 0.0f;
+            done[i] = results[row * stride + i] + bias;
+        }
+    }
+}
+
+static void dense(const hearth_team *team, const void *record, const hearth_rows *rows) {
+    const hearth_product *op = record;
+    float *packed = op->scratch + team->thread * op->scratch_stride;
+    int64_t total = 0, first, last, before = 0;
+    for (int part = 0; part < op->count; part++) {
+        total += (op->weights[part].rows + PANEL - 1) / PANEL;
+    }
+    hearth_share(team, total, &first, &last);
+    for (int part = 0; part < op->count; part++) {
+        int64_t panels = (op->weights[part].rows + PANEL - 1) / PANEL;
+        for (int64_t p = 0; p < panels; p++) {
+            if (before + p >= first && before + p < last) {
+                dense_panel(op, part, p, rows, packed);
+            }
+        }
+        before += panels;
+    }
+}
+
+static void angles(const hearth_team *team, const void *record, const hearth_rows *rows) {
+    const hearth_angles *op = record;
+    int64_t first, last;
+    hearth_share(team, rows->rows * op->pairs, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        int64_t row = rows->first + i / op->pairs, p = i % op->pairs;
+        double angle = (double)rows->positions[row] * op->frequencies[p];
+        float *to = op->angles + row * 2 * op->pairs;
+        to[p] = (float)cos(angle) * op->magnitude;
+        to[op->pairs + p] = (float)sin(angle) * op->magnitude;
+    }
+}
+
+static void norm_head(float *x, const float *weight, int64_t columns, float eps) {
+    lanes factor = lanes_all(inverse_rms(x, columns, eps));
+    for (int64_t k = 0; k < columns; k += LANES) {
+        lanes v = lanes_mul(lanes_load(x + k), factor);
+        lanes_store(x + k, lanes_mul(v, lanes_load(weight + k)));
+    }
+}
+
+static void rotate_head(const hearth_rotate *op, float *x, const float *cosines) {
+    const float *sines = cosines + op->pairs;
+    int64_t step = op->halves ? 1 : 2, apart = op->halves ? op->pairs : 1;
+    for (int64_t p = 0; p < op->pairs; p++) {
+        float a = x[p * step], b = x[p * step + apart];
+        x[p * step] = a * cosines[p] - b * sines[p];
+        x[p * step + apart] = a * sines[p] + b * cosines[p];
+    }
+}
+
+/* fp16 with the ends of its range in place of infinities: one wild value must not become NaN */
+static void store_row(uint16_t *to, const float *x, int64_t columns) {
+    for (int64_t k = 0; k < columns; k += LANES) {
+        lanes v = lanes_min(lanes_load(x + k), lanes_all(HALF_LARGEST));
+        lanes_store_half(to + k, lanes_max(v, lanes_all(-HALF_LARGEST)));
+    }
+}
+
+static void rotate_one(const hearth_rotate *op, const hearth_rows *rows, int64_t row, int64_t head) {
+    int64_t dim = op->kv.head_dim, heads = op->heads, kv_heads = op->kv.kv_heads;
+    float *base = op->rows + row * op->stride;
+    const float *cosines = op->angles != 0 ? op->angles + row * 2 * op->pairs : 0;
+    int32_t position = rows->positions[row], slot = position % HEARTH_PAGE_ROWS;
+    int32_t page = rows->tables[op->kv.group * rows->total + row][position / HEARTH_PAGE_ROWS];
+    if (head < heads) {
+        float *q = base + head * dim;
+        if (op->query_norm != 0) {
+            norm_head(q, op->query_norm, dim, op->query_eps);
+        }
+        if (cosines != 0) {
+            rotate_head(op, q, cosines);
+        }
+        for (int64_t k = 0; k < dim; k += LANES) {
+            lanes_store(q + k, lanes_mul(lanes_load(q + k), lanes_all(op->query_scale)));
+        }
+    } else if (head < heads + kv_heads) {
+        float *k = base + op->k_offset + (head - heads) * dim;
+        if (op->key_norm != 0) {
+            norm_head(k, op->key_norm, dim, op->key_eps);
+        }
+        if (cosines != 0) {
+            rotate_head(op, k, cosines);
+        }
+        store_row(page_row(&op->kv, page, 0, head - heads, slot), k, dim);
+    } else {
+        int64_t kv_head = head - heads - kv_heads;
+        store_row(page_row(&op->kv, page, 1, kv_head, slot), base + op->v_offset + kv_head * dim,
+                  dim);
+    }
+}
+
+static void rotate(const hearth_team *team, const void *record, const hearth_rows *rows) {
+    const hearth_rotate *op = record;
+    int64_t heads = op->heads + 2 * op->kv.kv_heads, first, last;
+    hearth_share(team, rows->rows * heads, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        rotate_one(op, rows, rows->first + i / heads, i % heads);
+    }
+}
+
+static float *partial_of(const hearth_attend *op, int64_t row, int64_t head, int64_t index) {
+    return op->partials +
+           ((row * op->heads + head) * op->partial_pages + index) * (op->kv.head_dim + 2);
+}
+
+/* weights[j] = q . k[j]; returns the largest */
+static float scores(const float *q, const uint16_t *keys, int64_t dim, int first, int last,
+                    float *weights) {
+    float largest = -INFINITY;
+    for (int j = first; j < last; j++) {
+        const uint16_t *key = keys + j * dim;
+        lanes a = lanes_zero(), b = lanes_zero();
+        int64_t k = 0;
+        for (; k + 2 * LANES <= dim; k += 2 * LANES) {
+            a = lanes_fma(lanes_half(key + k), lanes_load(q + k), a);
+            b = lanes_fma(lanes_half(key + k + LANES), lanes_load(q + k + LANES), b);
+        }
+        for (; k < dim; k += LANES) {
+            a = lanes_fma(lanes_half(key + k), lanes_load(q + k), a);
+        }
+        weights[j] = lanes_sum(lanes_add(a, b));
+        largest = weights[j] > largest ? weights[j] : largest;
+    }
+    return largest;
+}
+
+/* weights[j] = e^(weights[j] - largest); returns their sum */
+static float exponentials(float *weights, int first, int last, float largest) {
+    lanes total = lanes_zero();
+    int start = first - first % LANES, end = (last + LANES - 1) / LANES * LANES;
+    for (int j = start; j < first; j++) {
+        weights[j] = -INFINITY;
+    }
+    for (int j = last; j < end; j++) {
+        weights[j] = -INFINITY;
+    }
+    for (int j = start; j < end; j += LANES) {
+        lanes e = lanes_exp(lanes_sub(lanes_load(weights + j), lanes_all(largest)));
+        lanes_store(weights + j, e);
+        total = lanes_add(total, e);
+    }
+    return lanes_sum(total);
+}
+
+/* sums[k] = weights . v[:, k], LANES columns of the head at a time */
+static void weighted_values(const float *weights, const uint16_t *values, int64_t dim, int first,
+                            int last, float *sums) {
+    enum { STRIP = 4 };
+    int64_t k = 0;
+    for (; k + STRIP * LANES <= dim; k += STRIP * LANES) {
+        lanes s[STRIP] = {lanes_zero(), lanes_zero(), lanes_zero(), lanes_zero()};
+        for (int j = first; j < last; j++) {
+            lanes w = lanes_all(weights[j]);
+            for (int i = 0; i < STRIP; i++) {
+                s[i] = lanes_fma(w, lanes_half(values + j * dim + k + i * LANES), s[i]);
+            }
+        }
+        for (int i = 0; i < STRIP; i++) {
+            lanes_store(sums + k + i * LANES, s[i]);
+        }
+    }
+    for (; k < dim; k += LANES) {
+        lanes s = lanes_zero();
+        for (int j = first; j < last; j++) {
+            s = lanes_fma(lanes_all(weights[j]), lanes_half(values + j * dim + k), s);
+        }
+        lanes_store(sums + k, s);
+    }
+}
+
+static void attend_page(const hearth_attend *op, const hearth_rows *rows, int64_t row,
+                        int64_t kv_head, int64_t page) {
+    int64_t dim = op->kv.head_dim, shared = op->heads / op->kv.kv_heads;
+    int32_t position = rows->positions[row];
+    int32_t id = rows->tables[op->kv.group * rows->total + row][page];
+    const uint16_t *keys = page_row(&op->kv, id, 0, kv_head, 0);
+    const uint16_t *values = page_row(&op->kv, id, 1, kv_head, 0);
+    int first, last;
+    attended(&op->kv, position, page, &first, &last);
+    for (int64_t head = kv_head * shared; head < (kv_head + 1) * shared; head++) {
+        float weights[HEARTH_PAGE_ROWS];
+        float *to = partial_of(op, row, head, page - first_page(&op->kv, position));
+        const float *q = op->queries + row * op->stride + head * dim;
+        to[dim] = scores(q, keys, dim, first, last, weights);
+        to[dim + 1] = exponentials(weights, first, last, to[dim]);
+        weighted_values(weights, values, dim, first, last, to);
+    }
+}
+
+static void attend(const hearth_team *team, const void *record, const hearth_rows *rows) {
+    const hearth_attend *op = record;
+    int64_t item = 0;
+    for (int64_t row = rows->first; row < end_of(rows); row++) {
+        int32_t position = rows->positions[row];
+        for (int64_t page = first_page(&op->kv, position); page <= position / HEARTH_PAGE_ROWS;
+             page++) {
+            for (int64_t head = 0; head < op->kv.kv_heads; head++, item++) {
+                if (item % team->threads == team->thread) {
+                    attend_page(op, rows, row, head, page);
+                }
+            }
+        }
+    }
+}
+
+static void merge_head(const hearth_attend *op, int64_t row, int64_t head, int64_t pages) {
+    int64_t dim = op->kv.head_dim;
+    float *to = op->to->values + row * op->to->value_stride + head * dim;
+    float largest = -INFINITY, total = 0.0f;
+    for (int64_t i = 0; i < pages; i++) {
+        float top = partial_of(op, row, head, i)[dim];
+        largest = top > largest ? top : largest;
+    }
+    for (int64_t k = 0; k < dim; k += LANES) {
+        lanes_store(to + k, lanes_zero());
+    }
+    for (int64_t i = 0; i < pages; i++) {
+        const float *partial = partial_of(op, row, head, i);
+        lanes factor = lanes_exp(lanes_all(partial[dim] - largest));
+        total += lanes_top(factor) * partial[dim + 1];
+        for (int64_t k = 0; k < dim; k += LANES) {
+            lanes_store(to + k, lanes_fma(factor, lanes_load(partial + k), lanes_load(to + k)));
+        }
+    }
+    for (int64_t k = 0; k < dim; k += LANES) {
+        lanes_store(to + k, lanes_div(lanes_load(to + k), lanes_all(total)));
+    }
+}
+
+static void merge(const hearth_team *team, const void *record, const hearth_rows *rows) {
+    const hearth_attend *op = record;
+    int64_t first, last;
+    hearth_share(team, rows->rows * op->heads, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        int64_t row = rows->first + i / op->heads;
+        int32_t position = rows->positions[row];
+        int64_t pages = position / HEARTH_PAGE_ROWS + 1 - first_page(&op->kv, position);
+        merge_head(op, row, i % op->heads, pages);
+    }
+    hearth_barrier(team); /* a group of 32 may span two heads */
+    prepare_all(team, op->to, rows->first, rows->rows, op->heads * op->kv.head_dim);
+}
+
+static lanes gelu(lanes x) {
+    /* x * (1 + tanh(u)) / 2 == x / (1 + e^(-2u)) */
+    lanes cube = lanes_mul(lanes_mul(x, x), x);
+    lanes u = lanes_fma(cube, lanes_all(0.044715f), x);
+    lanes e = lanes_exp(lanes_mul(u, lanes_all(-2.0f * 0.7978845608f)));
+    return lanes_div(x, lanes_add(lanes_all(1.0f), e));
+}
+
+static lanes silu(lanes x) {
+    lanes e = lanes_exp(lanes_sub(lanes_zero(), x));
+    return lanes_div(x, lanes_add(lanes_all(1.0f), e));
+}
+
+static void gate(const hearth_team *team, const void *record, const hearth_rows *rows) {
+    const hearth_gate *op = record;
+    int64_t groups = op->columns / HEARTH_GROUP, first, last;
+    hearth_share(team, rows->rows * groups, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        int64_t row = rows->first + i / groups, at = i % groups * HEARTH_GROUP;
+        const float *gates = op->rows + row * op->stride + at;
+        float *to = op->to->values + row * op->to->value_stride + at;
+        for (int k = 0; k < HEARTH_GROUP; k += LANES) {
+            lanes g = lanes_load(gates + k), up = lanes_load(gates + op->up_offset + k);
+            lanes_store(to + k, lanes_mul(op->gelu ? gelu(g) : silu(g), up));
+        }
+        if (op->to->codes != 0) {
+            prepare_groups(op->to, row, i % groups, i % groups + 1);
+        }
+    }
+}
+
+/* bfloat16, to nearest with ties to even; NaN stays NaN */
+static void store_bf16(uint16_t *to, const float *from, int64_t columns) {
+    for (int64_t k = 0; k < columns; k++) {
+        uint32_t bits;
+        __builtin_memcpy(&bits, from + k, 4);
+        uint32_t rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
+        to[k] = (uint16_t)(from[k] == from[k] ? rounded : (bits >> 16 | 0x40u));
+    }
+}
+
+static void decode(const hearth_team *team, const hearth_decoding *work) {
+    enum { CHUNK = 4096 };
+    const hearth_weight *weight = work->weight;
+    int64_t first, last;
+    hearth_share(team, work->rows, &first, &last);
+    for (int64_t row = first; row < last; row++) {
+        const uint8_t *from = weight->bytes + (work->first + row) * weight->row_bytes;
+        if (work->target == HEARTH_TO_F32) {
+            decode_row(weight->format, from, weight->columns,
+                       (float *)work->to + row * work->to_stride);
+            continue;
+        }
+        uint16_t *to = (uint16_t *)work->to + row * work->to_stride;
+        for (int64_t k = 0; k < weight->columns; k += CHUNK) {
+            float floats[CHUNK];
+            int64_t count = weight->columns - k < CHUNK ? weight->columns - k : CHUNK;
+            decode_row(weight->format, from + k * weight->row_bytes / weight->columns, count,
+                       floats);
+            store_bf16(to + k, floats, count);
+        }
+    }
+}
+
+const hearth_operations HEARTH_OPERATIONS = {
+    .kinds = {embed, residual, product, angles, rotate, attend, merge, gate, dense, chunk},
+    .decode = decode,
+    .prepare = prepare,
+};
