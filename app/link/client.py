@@ -16,8 +16,9 @@ import contextlib
 import logging
 import os
 import threading
+from collections.abc import Callable
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -62,6 +63,7 @@ from engine.protocol import (
 HANDSHAKE_LIMIT_S: Final = 60.0
 FRAME_OVERHEAD_BYTES: Final = 16
 APP_NAME: Final = "hearth"
+Told = TypeVar("Told")
 log = logging.getLogger(__name__)
 
 
@@ -199,7 +201,6 @@ class EngineClient:
         sampling: Sampling | None = None,
         date: str | None = None,
         sibling: int = 0,
-        thinking: bool | None = None,
     ) -> int:
         """Generate a reply: Progress and Tokens, then Finished or Failure."""
         request = self._pending.add(on_message)
@@ -212,7 +213,6 @@ class EngineClient:
                 sampling=sampling if sampling is not None else Sampling(),
                 date=date,
                 sibling=sibling,
-                thinking=thinking,
             ),
         )
 
@@ -264,7 +264,7 @@ class EngineClient:
         find = self._pending.take if last else self._pending.get
         on_message = find(message.request)
         if on_message is not None:
-            self._deliver(on_message, message)
+            self._call(on_message, message)
         return None
 
     def _ended(self, outcome: ProcessOutcome) -> None:
@@ -272,7 +272,7 @@ class EngineClient:
         self._loads.ended(outcome)
         for request, on_message in self._pending.take_all():
             failure = Failure(request=request, code=ENGINE_DIED, sentence=outcome.sentence)
-            self._deliver(on_message, failure)
+            self._call(on_message, failure)
 
     def _died(self, outcome: ProcessOutcome, restart_in_s: float | None) -> None:
         self._emit(EngineDied(outcome, restart_in_s))
@@ -291,16 +291,14 @@ class EngineClient:
                 pass
 
     def _emit(self, event: EngineEvent) -> None:
-        try:
-            self._on_event(event)
-        except Exception:
-            log.exception("listener failed event=%s", type(event).__name__)
+        self._call(self._on_event, event)
 
-    def _deliver(self, on_message: OnMessage, message: EngineMessage) -> None:
+    def _call(self, callback: Callable[[Told], None], told: Told) -> None:
         try:
-            on_message(message)
+            callback(told)
         except Exception:
-            log.exception("callback failed message=%s", type(message).__name__)
+            # The reader must outlive a faulty callback.
+            log.exception("callback failed record=%s", type(told).__name__)
 
 
 class _PendingRequests:

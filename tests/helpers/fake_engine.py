@@ -65,6 +65,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Attributes:
         reply: the words of each reply; "{echo}" becomes the last message's text, "{seed}" the
             seed, "{messages}" every message as role:text.
+        times: how often the reply is said, with a blank between.
         thinking: sent before the reply, as region "thinking".
         words_per_s: pace of the reply, 0 for as fast as the pipe takes.
         load_steps, load_s: Progress messages of a load and how long it takes in all.
@@ -76,6 +77,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
 
     reply: str = DEFAULT_REPLY
+    times: int = 1
     thinking: str = ""
     words_per_s: float = 0.0
     load_steps: int = 2
@@ -139,7 +141,8 @@ class FakeEngine:
         return 0
 
     def _read(self) -> None:
-        reader = app_message_reader(sys.stdin.buffer)
+        # Unbuffered: Python's exit waits a second for a buffer that a thread is reading into.
+        reader = app_message_reader(open(0, "rb", buffering=0, closefd=False))  # noqa: SIM115
         while (message := reader.read()) is not None:
             if isinstance(message, Cancel):
                 self._cancelled.add(message.request)
@@ -264,7 +267,8 @@ class FakeEngine:
     ) -> Iterator[tuple[Literal["answer", "thinking"], str]]:
         last = message.raw if message.raw is not None else message.messages[-1].text
         everything = "|".join(f"{m.role}:{m.text}" for m in message.messages)
-        reply = self._script.reply.replace("{echo}", last).replace("{seed}", str(seed))
+        whole = " ".join([self._script.reply] * self._script.times)
+        reply = whole.replace("{echo}", last).replace("{seed}", str(seed))
         for part in _pieces(self._script.thinking):
             yield "thinking", part
         for part in _pieces(reply.replace("{messages}", everything)):

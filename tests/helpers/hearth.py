@@ -34,7 +34,12 @@ def hearth(
 ) -> Ended:
     """Run the command to its end."""
     ended = subprocess.run(
-        command(script, *arguments), input=stdin, capture_output=True, cwd=ROOT, timeout=60
+        command(script, *arguments),
+        input=stdin,
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        timeout=60,
     )
     return Ended(ended.returncode, ended.stdout, ended.stderr.decode())
 
