@@ -119,6 +119,17 @@ class Tokenizer:
                     yield start, position, index
                     break
 
+    def marker_starts(self, text: str) -> list[int]:
+        """Every place where a control token's spelling begins, overlapping ones too."""
+        return [
+            found.start()
+            for found in self._marker_start.finditer(text)
+            if any(
+                text[found.start() : found.start() + length] in self._markers
+                for length in self._marker_lengths
+            )
+        ]
+
     def find(self, token: str) -> int | None:
         """The id of a marker (control or user-defined token) by its text."""
         index = self._engine.token_to_id(token)

@@ -1,0 +1,332 @@
+"""Messages to a prompt: ids, where each message stands, where the history ends.
+
+Owns the renderer. Used from one thread at a time. What a person wrote is never read as a control
+token, whatever the template does with it: it is found in the prompt by private marks around it
+(``engine.text.marks``), and where a template does not keep those, control tokens spelled in it
+stay masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+
+from engine.errors import RequestInvalid, TemplateFailed
+from engine.helpers.records import Outcome, Refused, Rendered, Rendering, Value
+from engine.protocol import ChatMessage
+from engine.text.marks import Marks, Span, Unmarked, search
+from engine.text.renderer import PlainRenderer, Renderer, TemplateRenderer, source_hash
+from engine.text.rows import Known, PromptRows, Stretch, joined, template_markers
+from engine.text.shapes import SHAPES, Shape
+from engine.text.thinking import ThinkingTags, ends_inside, find_tags
+from engine.text.tokenizer import Tokenizer, clean
+
+_BASE_NOTE: Final = "The model has no chat template; it continues the text instead of answering."
+_LEFT_OUT_NOTE: Final = "The model's chat template leaves out a part of the conversation."
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Rows ``start .. end`` of a prompt carry one message; empty for one that was left out."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model is given.
+
+    Attributes:
+        ids: the whole prompt, BOS included.
+        text: as rendered, for people to look at.
+        boundaries: one a message.
+        history_end: rows before the part that asks for a reply, where they are a true prefix;
+            never all rows, because one has to be computed.
+        template_hash: names what rendered it, None for a raw prompt.
+        tags: of thinking regions, where the model has them.
+        starts_in_thinking: the reply begins inside a thinking region.
+        spliced: replies whose own ids are used.
+        notes: what a person should know.
+    """
+
+    ids: tuple[int, ...]
+    text: str
+    boundaries: tuple[Boundary, ...] = ()
+    history_end: int | None = None
+    template_hash: str | None = None
+    tags: ThinkingTags | None = None
+    starts_in_thinking: bool = False
+    spliced: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """A rendered conversation: its text, the history's text, and where messages stand."""
+
+    text: str
+    history: str | None
+    spans: tuple[Span, ...]
+    foreign: tuple[Stretch, ...]
+    complete: bool
+    notes: tuple[str, ...]
+
+
+class ChatTemplate:
+    """Builds prompts for one checkpoint.
+
+    Args:
+        source: the checkpoint's template, None for a base model.
+        tokenizer: the checkpoint's.
+    """
+
+    def __init__(self, source: str | None, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._renderer: Renderer = PlainRenderer() if source is None else TemplateRenderer(source)
+        self._notes = (_BASE_NOTE,) if source is None else ()
+        self.hash = source_hash(self._renderer.source)
+        self.tags = find_tags(source, tokenizer)
+
+    def start(self) -> None:
+        """Get ready in the background, so that the first prompt comes sooner."""
+        self._renderer.start()
+
+    def close(self) -> None:
+        """End the child that renders."""
+        self._renderer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def raw(self, text: str) -> Prompt:
+        """A prompt without any template: the text, after BOS where the model wants one.
+
+        Raises:
+            RequestInvalid: there would be no row at all.
+        """
+        text = clean(text)
+        rows = PromptRows(self._tokenizer, text, [(0, len(text))]).rows
+        if not rows.ids:
+            raise RequestInvalid("The prompt is empty, and this model needs at least one token.")
+        return Prompt(ids=tuple(rows.ids), text=text, tags=self.tags)
+
+    def prompt(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        date: str | None = None,
+        thinking: bool | None = None,
+    ) -> Prompt:
+        """The prompt that asks for the next reply.
+
+        Args:
+            messages: the conversation, oldest first.
+            date: ISO, what the template sees as today; None takes the clock.
+            thinking: passed to the template as ``enable_thinking`` where not None.
+
+        Raises:
+            RequestInvalid: no messages, or no row comes of them.
+            TemplateFailed: the template does not render this conversation in any way.
+        """
+        if not messages:
+            raise RequestInvalid("There is no message to answer.")
+        cleaned = [msgspec.structs.replace(one, text=clean(one.text)) for one in messages]
+        sheet = self._sheet(cleaned, date, self._variables(thinking))
+        replies = self._replies(sheet, cleaned)
+        built = PromptRows(self._tokenizer, sheet.text, sheet.foreign, replies)
+        if not built.rows.ids:
+            raise RequestInvalid("The prompt is empty, and this model needs at least one token.")
+        tail = sheet.text[max((end for _, end in sheet.foreign), default=0) :]
+        return Prompt(
+            ids=tuple(built.rows.ids),
+            text=sheet.text,
+            boundaries=_boundaries(built, sheet.spans, len(cleaned)),
+            history_end=_history_end(built, sheet),
+            template_hash=self.hash,
+            tags=self.tags,
+            starts_in_thinking=ends_inside(tail, self.tags),
+            spliced=len(replies),
+            notes=self._notes + sheet.notes,
+        )
+
+    def _variables(self, thinking: bool | None) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        for name, index in (
+            ("bos_token", self._tokenizer.bos_id),
+            ("eos_token", self._tokenizer.eos_id),
+        ):
+            if index is not None:
+                found[name] = self._tokenizer.token_text(index)
+        if thinking is not None:
+            found["enable_thinking"] = thinking
+        return found
+
+    def _sheet(
+        self, messages: Sequence[ChatMessage], date: str | None, variables: dict[str, Value]
+    ) -> _Sheet:
+        """Render in the first way that shows every message that has to be seen."""
+        texts = [message.text for message in messages]
+        marks = Marks(texts, self._renderer.source, self._tokenizer)
+        spare: _Sheet | None = None
+        reason: str | None = None
+        for shape in SHAPES:
+            if not shape.applies(messages):
+                continue
+            found = self._try(shape, messages, marks, date, variables)
+            if isinstance(found, Refused):
+                reason = reason or found.reason
+            elif found.complete:
+                return found
+            else:
+                spare = spare or found
+        if spare is not None:
+            return spare
+        raise TemplateFailed(
+            f"The model's chat template does not render this conversation: {reason}."
+        )
+
+    def _try(
+        self,
+        shape: Shape,
+        messages: Sequence[ChatMessage],
+        marks: Marks,
+        date: str | None,
+        variables: dict[str, Value],
+    ) -> _Sheet | Refused:
+        plain = shape.turns(messages, lambda index: messages[index].text)
+        wrapped = shape.turns(messages, marks.wrapped)
+        masked = shape.turns(messages, marks.masked)
+        wanted = [
+            Rendering(turns=plain, generation_prompt=True, variables=variables),
+            Rendering(turns=wrapped, generation_prompt=True, variables=variables),
+            Rendering(turns=plain, generation_prompt=False, variables=variables),
+        ]
+        if marks.masks_anything:
+            wanted += [
+                Rendering(turns=masked, generation_prompt=True, variables=variables),
+                Rendering(turns=masked, generation_prompt=False, variables=variables),
+            ]
+        found = self._renderer.render(wanted, date)
+        if isinstance(found[0], Refused):
+            return found[0]
+        return self._read(shape, messages, marks, found)
+
+    def _read(
+        self,
+        shape: Shape,
+        messages: Sequence[ChatMessage],
+        marks: Marks,
+        found: Sequence[Outcome],
+    ) -> _Sheet:
+        """Make sense of the renderings: plain, wrapped, history, and the two masked ones."""
+        plain, wrapped = _removed(found[0], marks), _removed(found[1], marks)
+        assert plain is not None
+        history = _removed(found[2], marks)
+        texts = [message.text for message in messages]
+        if wrapped is not None and wrapped.text == plain.text:
+            spans = wrapped.spans
+            foreign = joined([(one.start, one.end) for one in spans] + _letters(wrapped.masked))
+            text = plain.text
+        else:
+            # The template looks at the text itself, so only the masks can be trusted.
+            chosen = _removed(found[3], marks) if marks.masks_anything else plain
+            if chosen is None:
+                chosen = Unmarked(plain.text, (), ())
+            if marks.masks_anything:
+                history = _removed(found[4], marks)
+            text, foreign = chosen.text, _letters(chosen.masked)
+            control = template_markers(self._tokenizer, text, foreign)
+            spans = search(text, texts, [(one.start, one.end) for one in control])
+        complete = _all_shown(messages, spans)
+        notes = shape.notes(messages) + (() if complete else (_LEFT_OUT_NOTE,))
+        return _Sheet(
+            text, None if history is None else history.text, spans, tuple(foreign), complete, notes
+        )
+
+    def _replies(self, sheet: _Sheet, messages: Sequence[ChatMessage]) -> list[Known]:
+        """Replies whose exact ids say just what the prompt says there."""
+        places: dict[int, list[Span]] = {}
+        for span in sheet.spans:
+            places.setdefault(span.message, []).append(span)
+        found: list[Known] = []
+        for index, message in enumerate(messages):
+            if (
+                message.ids
+                and message.template_hash == self.hash
+                and len(places.get(index, ())) == 1
+            ):
+                reply = self._reply(sheet.text, places[index][0], message.ids)
+                if reply is not None and (not found or found[-1].end <= reply.start):
+                    found.append(reply)
+        return found
+
+    def _reply(self, text: str, span: Span, ids: tuple[int, ...]) -> Known | None:
+        if not all(0 <= index < self._tokenizer.size for index in ids):
+            return None
+        said = self._tokenizer.decode(ids)
+        start = span.start - (len(said) - len(said.lstrip()))
+        end = start + len(said)
+        if start < 0 or text[start:end] != said or said.strip() != text[span.start : span.end]:
+            return None
+        last = ids[-1]
+        if last not in self._tokenizer.end_ids:
+            return Known(start, end, ids)
+        spelled = self._tokenizer.token_text(last)
+        if text.startswith(spelled, end):
+            return Known(start, end + len(spelled), ids)
+        return Known(start, end, ids[:-1]) if len(ids) > 1 else None
+
+
+def _removed(outcome: Outcome, marks: Marks) -> Unmarked | None:
+    return marks.remove(outcome.text) if isinstance(outcome, Rendered) else None
+
+
+def _letters(places: Sequence[int]) -> list[Stretch]:
+    return [(place, place + 1) for place in places]
+
+
+def _all_shown(messages: Sequence[ChatMessage], spans: Sequence[Span]) -> bool:
+    """Whether the system text and the last user text stand in the prompt."""
+    needed = [i for i, one in enumerate(messages) if one.role == "system"]
+    needed += [i for i, one in enumerate(messages) if one.role == "user"][-1:]
+    shown = {span.message for span in spans}
+    return all(index in shown or not messages[index].text.strip() for index in needed)
+
+
+def _boundaries(
+    built: PromptRows, spans: Sequence[Span], message_count: int
+) -> tuple[Boundary, ...]:
+    first: dict[int, Span] = {}
+    for span in spans:
+        first.setdefault(span.message, span)
+    found: list[Boundary] = []
+    place = 0
+    for index in range(message_count):
+        one = first.get(index)
+        if one is None:
+            found.append(Boundary(place, place))
+            continue
+        start = built.rows.first(one.start)
+        place = built.rows.after(one.end)
+        found.append(Boundary(start, place))
+    return tuple(found)
+
+
+def _history_end(built: PromptRows, sheet: _Sheet) -> int | None:
+    if sheet.history is None or not sheet.text.startswith(sheet.history):
+        return None
+    rows = built.prefix_rows(len(sheet.history))
+    return None if rows is None else min(rows, len(built.rows.ids) - 1)
