@@ -88,7 +88,7 @@ def _of_header(path: Path, error: str) -> CheckpointFactsRecord:
         has_template=_has_template(header.metadata),
         error=error,
     )
-    part.data.close()
+    part.close()
     return record
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
+from engine.checkpoint.gguf_cursor import Buffer
 from engine.checkpoint.gguf_header import Header, parse_header
 from engine.checkpoint.gguf_tokenizer import generation_defaults, tokenizer_facts
 from engine.checkpoint.source import (
@@ -32,16 +33,26 @@ TEMPLATE_LIMIT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One mapped file and its header."""
+    """One file and its header; whoever opened it closes it.
+
+    Attributes:
+        data: the whole file, mapped.
+    """
 
     path: Path
-    data: mmap.mmap
+    data: Buffer
     header: Header
 
     @property
     def size_bytes(self) -> int:
         """The file's size when it was mapped."""
         return len(self.data)
+
+    def close(self) -> None:
+        """Unmap the file; a view that is still held keeps it mapped. May be called twice."""
+        if isinstance(self.data, mmap.mmap):
+            with suppress(BufferError):
+                self.data.close()
 
 
 def map_part(path: Path) -> Part:
@@ -143,8 +154,7 @@ class GGUFCheckpoint:
     def close(self) -> None:
         """Unmap every file that no view holds; may be called twice."""
         for part in self._parts:
-            with suppress(BufferError):
-                part.data.close()
+            part.close()
 
     def __enter__(self) -> Self:
         return self

@@ -37,7 +37,7 @@ def open_gguf(path: Path) -> GGUFCheckpoint:
             parts = _all_parts(part, opened)
         else:
             parts = [part]
-        return GGUFCheckpoint(parts, _joint_table(parts))
+        return GGUFCheckpoint(parts, joint_table(parts))
 
 
 def is_whole(part: Part) -> bool:
@@ -64,11 +64,12 @@ def _closed_on_failure() -> Iterator[list[Part]]:
         yield opened
     except CheckpointError:
         for part in opened:
-            part.data.close()
+            part.close()
         raise
 
 
-def _joint_table(parts: list[Part]) -> dict[str, TensorFacts]:
+def joint_table(parts: list[Part]) -> dict[str, TensorFacts]:
+    """One checked table over all parts of a set, in order."""
     joint: dict[str, TensorFacts] = {}
     for index, part in enumerate(parts):
         for facts in _table(part, index):

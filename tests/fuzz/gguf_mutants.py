@@ -81,7 +81,7 @@ def run_small(count: int, seed: int, first: int = 0) -> Tally:
         random = Random(f"small {seed} {number}")
         place = random.randrange(len(images))
         raw = mutate(random, images[place], originals[place])
-        _judge(lambda: _checkpoint(raw), number, tally)
+        judge(lambda: _checkpoint(raw), number, tally)
 
     return _run(range(first, first + count), one)
 
@@ -96,7 +96,7 @@ def run_real(count: int, seed: int, first: int = 0) -> Tally:
             base = bases[number % _GEMMA_EVERY == 0]
             random = Random(f"real {seed} {number}")
             path = base.write(mutate(random, base.image, base.header, base.places))
-            _judge(lambda: open_checkpoint(path), number, tally)
+            judge(lambda: open_checkpoint(path), number, tally)
 
         return _run(range(first, first + count), one)
 
@@ -155,7 +155,7 @@ def _read(value: MetadataValue) -> None:
         assert count == len(value)
 
 
-def _judge(open_mutant: Callable[[], CheckpointSource], number: int, tally: Tally) -> None:
+def judge(open_mutant: Callable[[], CheckpointSource], number: int, tally: Tally) -> None:
     """Open and examine one mutant; whatever is no typed error is a finding."""
     start = perf_counter()
     try:

@@ -10,6 +10,7 @@ from time import perf_counter
 
 import pytest
 
+from engine.checkpoint.gguf import map_part
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import MetadataValue
 from tests.helpers.gguf_edit import read_image
@@ -40,15 +41,19 @@ def test_metadata_and_tensor_table_equal_what_the_gguf_package_reads(model: Mode
 
 
 @MODELS
-def test_opening_is_quick_and_its_steps_are_no_more_than_the_header_has_bytes(
-    model: Model,
-) -> None:
-    """A vocabulary of 262,144 words opens within half a second."""
+def test_a_vocabulary_of_262144_words_opens_within_half_a_second(model: Model) -> None:
     start = perf_counter()
-    source = open_checkpoint(model())
-    seconds = perf_counter() - start
+    with open_checkpoint(model()):
+        seconds = perf_counter() - start
     assert seconds < 0.5
-    source.close()
+
+
+@MODELS
+def test_a_parse_takes_no_more_steps_than_the_header_has_bytes(model: Model) -> None:
+    """Counted: one step a value, and no value is smaller than a byte."""
+    part = map_part(model())
+    assert len(part.header.entries) < part.header.steps <= part.header.end
+    part.close()
 
 
 def test_tensor_bytes_are_a_read_only_view_of_the_file() -> None:
