@@ -1,13 +1,41 @@
-"""Failures as frames: any error to a code, a sentence and numbers."""
+"""Failures: where everything is caught, and any error as the frame that tells the app.
+
+``attempt`` is the engine's one ``except Exception``; the serving's rounds and the loop's answers go
+through it, so that a fault ends what it belongs to and not the process.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import logging
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from engine.errors import EngineError
 from engine.protocol import Failure
 
 INTERNAL: Final = "internal"
+
+_LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+
+def attempt(
+    work: Callable[[], Result], failed: Callable[[Exception], None], event: str
+) -> Result | None:
+    """Do a piece of work; where it raises, tell ``failed`` and give None.
+
+    Args:
+        event: what is logged, with a traceback where the error is none that we foresaw.
+    """
+    try:
+        return work()
+    except Exception as error:  # noqa: BLE001 - one request's fault must not end the process
+        if isinstance(error, EngineError):
+            _LOG.info("%s code=%s reason=%s", event, error.code, error.sentence)
+        else:
+            _LOG.exception("%s", event)
+        failed(error)
+        return None
 
 
 def failure_of(error: Exception, request: int | None) -> Failure:

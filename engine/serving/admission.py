@@ -7,15 +7,19 @@ of memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from engine.cache.lane import Lane, PagesRefused
 from engine.cache.pages import PagePool
 from engine.errors import MemoryRefused, RequestInvalid
-from engine.runner import Runner
 from engine.serving.reply import Clock
 from engine.serving.request import Request, Stream
 from engine.states.marks import choose_marks
 from engine.states.store import KeptState, StateStore
+
+# Torch takes a second to import and must not delay the handshake.
+if TYPE_CHECKING:
+    from engine.runner import Runner
 
 
 @dataclass(frozen=True, slots=True)

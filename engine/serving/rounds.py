@@ -1,13 +1,12 @@
 """Serving: the streams of one loaded model, round by round.
 
 Owns the queue, the running streams and through them their lanes; every lane is released exactly
-once, before the app hears that its stream has ended. Used from the engine thread only. Here stands
-the loop's one ``except Exception``: a failed piece of work ends the streams it held, no others.
+once, before the app hears that its stream has ended. A failed piece of work ends the streams it
+held, no others. Used from the engine thread only.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from engine.cache.lane import Lane, PagesRefused
 from engine.errors import InvariantBroken, RequestInvalid
-from engine.failure import failure_of
+from engine.failure import attempt, failure_of
 from engine.protocol import Progress, StopReason
 from engine.sampling.keyed import draw
 from engine.sampling.penalties import Penalties
@@ -29,8 +28,6 @@ from engine.serving.request import Phase, ReplyText, Request, Stream
 from engine.serving.scheduler import StreamFacts, may_admit, next_round, queue_is_full
 
 Result = TypeVar("Result")
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -191,13 +188,8 @@ class Serving:
 
     def _attempt(self, runs: Sequence[_Run], work: Callable[[], Result]) -> Result | None:
         """Do a piece of work; where it raises, the streams it held fail and None comes back."""
-        try:
-            return work()
-        except Exception as error:  # noqa: BLE001 - one stream's fault must not end the process
-            numbers = ",".join(str(run.stream.request.number) for run in runs)
-            _LOG.exception("round failed requests=%s", numbers)
-            self._fail(runs, error)
-            return None
+        numbers = ",".join(str(run.stream.request.number) for run in runs)
+        return attempt(work, partial(self._fail, runs), f"round failed requests={numbers}")
 
     def _fail(self, runs: Sequence[_Run], error: Exception) -> None:
         for run in runs:

@@ -1,0 +1,57 @@
+"""Builds every owner of the engine process once, in order, and ends them in reverse."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Final
+
+from engine.config import EngineConfig
+from engine.device import device_facts
+from engine.errors import ProtocolError
+from engine.loading.loader import CheckpointLoader
+from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop
+from engine.memory.ledger import Ledger
+from engine.memory.pools import RAM, capacity_bytes, read_ram
+from engine.pipes import ExitAlarm, Inbox, Outbox, Reader, shake_hands
+from engine.protocol import PROTOCOL_VERSION, FrameWriter, Welcome, app_message_reader
+from engine.protocol.frames import ByteSink, ByteSource
+
+VERSION: Final = "hearth-engine 0.1.0"
+
+_LOG = logging.getLogger(__name__)
+
+
+def run_engine(config: EngineConfig, requests: ByteSource, replies: ByteSink) -> int:
+    """Serve one app over two pipes until it leaves; returns the process's exit code."""
+    device = device_facts(config.threads)
+    reader, writer = app_message_reader(requests), FrameWriter(replies)
+    welcome = Welcome(
+        version=PROTOCOL_VERSION,
+        engine=VERSION,
+        pid=os.getpid(),
+        device=device.name,
+        capabilities=device.capabilities,
+        threads=device.threads,
+    )
+    try:
+        if not shake_hands(reader, writer, welcome):
+            return EXIT_CLEAN
+    except ProtocolError as error:
+        _LOG.error("handshake failed reason=%s", error.sentence)
+        return EXIT_PROTOCOL
+    except OSError:
+        return EXIT_CLEAN
+    _LOG.info("engine started pid=%d threads=%d", welcome.pid, device.threads)
+    inbox: Inbox = Inbox()
+    alarm = ExitAlarm()
+    Reader(reader, inbox, alarm.start)
+    outbox = Outbox(writer, inbox)
+    ledger = Ledger({RAM: capacity_bytes(read_ram())})
+    loader = CheckpointLoader(config, ledger, device.threads)
+    code = Loop(inbox, outbox.send, loader, ledger).run()
+    ledger.close()
+    outbox.close()
+    alarm.cancel()
+    _LOG.info("engine ended code=%d", code)
+    return code

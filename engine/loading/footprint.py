@@ -1,0 +1,35 @@
+"""What a model takes besides its KV pages, estimated from its header.
+
+Pure but for reading facts from an open source. The workspace is an upper estimate of the float32
+rows that a prompt chunk holds at one time; the runner reserves what it really allocates.
+"""
+
+from __future__ import annotations
+
+from engine.checkpoint.source import CheckpointSource
+from engine.memory.placement import Footprint
+from engine.models.spec import LayerSpec, Linear, ModelSpec
+
+FLOAT_BYTES = 4
+HIDDEN_COPIES = 4
+WIDE_COPIES = 3
+
+
+def footprint(
+    source: CheckpointSource, spec: ModelSpec, chunk_rows: int, streams: int
+) -> Footprint:
+    """Bytes of weights as they lie in the file, and of rows and logits as they are computed."""
+    tensors = source.tensors
+    widest = max(
+        tensors[linear.weight].shape[0] for layer in spec.layers for linear in _wide_linears(layer)
+    )
+    row = FLOAT_BYTES * (HIDDEN_COPIES * spec.hidden + WIDE_COPIES * widest)
+    logits = FLOAT_BYTES * spec.vocabulary * (streams + 1)
+    return Footprint(
+        weight_bytes=sum(facts.size_bytes for facts in tensors.values()),
+        workspace_bytes=chunk_rows * row + logits,
+    )
+
+
+def _wide_linears(layer: LayerSpec) -> tuple[Linear, ...]:
+    return (layer.feed_forward.gate, layer.feed_forward.up, layer.attention.query)
