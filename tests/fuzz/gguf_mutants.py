@@ -173,19 +173,24 @@ def judge(open_mutant: Callable[[], CheckpointSource], number: int, tally: Tally
 
 def _run(numbers: range, one: Callable[[int, Tally], None]) -> Tally:
     tally = Tally()
-    before = _start_peak()
+    before = start_peak()
     start = perf_counter()
     for number in numbers:
         one(number, tally)
     tally.seconds = perf_counter() - start
-    tally.memory_kb = _memory_kb("VmHWM") - before
+    tally.memory_kb = peak_kb() - before
     return tally
 
 
-def _start_peak() -> int:
+def start_peak() -> int:
     """Forget the process's peak of resident memory and return what is resident now, in KB."""
     Path("/proc/self/clear_refs").write_text("5")
     return _memory_kb("VmRSS")
+
+
+def peak_kb() -> int:
+    """The most memory that was resident since ``start_peak``, in KB."""
+    return _memory_kb("VmHWM")
 
 
 def _memory_kb(name: str) -> int:

@@ -162,7 +162,7 @@ def _reshape(random: Random, line: Line) -> Line:
 
 
 def _widen(random: Random, line: Line) -> Line:
-    dims = [*line.dims]
+    dims = [*line.dims] or [1]
     dims[random.randrange(len(dims))] = random.choice(EXTREMES)
     return replace(line, dims=tuple(dims))
 
