@@ -1,4 +1,4 @@
-"""One SQLite file: WAL, every commit synced, errors as ours.
+"""One SQLite file: every commit synced, errors as ours.
 
 ``Database`` owns the connection and is used from one thread. A transaction that ends without an
 exception is on disk (``synchronous=FULL``); one that raises has changed nothing.
@@ -78,6 +78,10 @@ class Database:
         """The value of a PRAGMA that is a number."""
         return int(self.read(f"PRAGMA {name}")[0][0])
 
+    def use_wal(self) -> None:
+        """Switch the file to a write-ahead log; it stays so. Only for a file that is ours."""
+        self.read("PRAGMA journal_mode = WAL")
+
     def check(self) -> None:
         """Look through the whole file; raises StoreDamaged."""
         found = self.read("PRAGMA quick_check(1)")[0][0]
@@ -100,7 +104,6 @@ class Database:
         with self._translated():
             for pragma in (
                 f"busy_timeout = {BUSY_MS}",
-                "journal_mode = WAL",
                 "synchronous = FULL",
                 "foreign_keys = ON",
                 "secure_delete = ON",

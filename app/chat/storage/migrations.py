@@ -48,25 +48,25 @@ def migrate(database: Database, schema: Schema = CURRENT) -> str | None:
         StoreError: it belongs to another program, or something cannot be written.
     """
     version = database.pragma("user_version")
+    _check_ours(database, version, schema)
+    database.use_wal()
     if version == 0:
-        _create(database, schema)
-        return None
-    if database.pragma("application_id") != APPLICATION_ID:
+        _run(database, schema.create, schema.version)
+    elif version < schema.version:
+        return _upgrade(database, schema, version)
+    return None
+
+
+def _check_ours(database: Database, version: int, schema: Schema) -> None:
+    """Refuse another program's file and a later version's, before anything in it is changed."""
+    is_empty = version == 0 and not database.read("SELECT name FROM sqlite_schema LIMIT 1")
+    if not is_empty and database.pragma("application_id") != APPLICATION_ID:
         raise StoreError(f"The file {database.path} belongs to another program.")
     if version > schema.version:
         raise StoreNewer(
             f"The conversations in {database.path.parent} were written by a newer Hearth "
             f"(version {version} of the file; this one knows {schema.version}). Update Hearth."
         )
-    if version == schema.version:
-        return None
-    return _upgrade(database, schema, version)
-
-
-def _create(database: Database, schema: Schema) -> None:
-    if database.read("SELECT name FROM sqlite_schema LIMIT 1"):
-        raise StoreError(f"The file {database.path} belongs to another program.")
-    _run(database, schema.create, schema.version)
 
 
 def _upgrade(database: Database, schema: Schema, version: int) -> str:
