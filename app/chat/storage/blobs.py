@@ -38,7 +38,8 @@ class BlobFolder:
             return digest
         try:
             is_new = not path.parent.exists()
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self._root, path.parent):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_atomically(path, content)
             if is_new:
                 sync_folder(self._root)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from app.theme_tokens import DARK, LIGHT, Tokens
+from app.look.tokens import DARK, LIGHT, Tokens
 
 BACKGROUNDS = (
     "window", "base", "surface", "sunken", "bubble", "button", "hover", "selected", "pressed",
