@@ -1,4 +1,4 @@
-"""Every action of the window as data: what it is called, its keys, when it can be done, what it does.
+"""Every action of the window as data: its name and keys, when it can be done, what it does.
 
 ``install`` makes Qt actions of them; nothing else in the app holds a shortcut.
 """

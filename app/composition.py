@@ -1,7 +1,7 @@
 """Builds every long-lived object of the window once and closes them in reverse.
 
 The only file that knows all of them: it passes each what it needs and connects what one says to
-what another does. ``Workshop`` is everything behind the window, ``Application`` the whole.
+what another does.
 """
 
 from __future__ import annotations
@@ -15,75 +15,27 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from app.actions import Action, install
-from app.answers import Background
+from app.chat.blocks.words import context_tokens
 from app.chat.chats import Chats
 from app.chat.conversation import Conversation, Turn
-from app.chat.session import ChatServices, ChatSession
-from app.chat.store import open_store
-from app.chat.store_bridge import StoreBridge
-from app.chat.store_thread import StoreThread
-from app.chat.words import context_tokens
+from app.chat.session import ChatSession
+from app.desktop.answers import Background
+from app.desktop.forward import ForwardWatch
 from app.directories import Directories
 from app.errors import AppError, SettingsInvalid
-from app.forward import ForwardWatch
-from app.icons import Icons
 from app.library.catalogue import Catalogue
 from app.library.folders import look as look_for_models
-from app.library.loaded import LoadedModel, ModelPhase, ModelState
-from app.link.bridge import EngineBridge
-from app.link.client import EngineClient
-from app.link.crash_guard import CrashGuard
-from app.link.engine_log import EngineLog
+from app.library.loaded import ModelPhase, ModelState
 from app.link.events import EngineReady
 from app.link.process import EngineCommand
-from app.link.restart import RestartPolicy
+from app.look.icons import Icons
+from app.look.theme import Look, Preference
 from app.panels.notices import model_notice, store_notice
 from app.settings import Settings, SettingsFile, WindowSettings
-from app.theme import Look, Preference
 from app.window import USUAL, Window, WindowPlace
+from app.workshop import Workshop
 
 log = logging.getLogger(__name__)
-
-
-class Workshop(QObject):
-    """Engine, store and chats. Owns their threads and the engine's process.
-
-    Raises:
-        StoreError: the conversations cannot be opened.
-    """
-
-    def __init__(self, places: Directories, command: EngineCommand, parent: QObject) -> None:
-        super().__init__(parent)
-        self.notices: tuple[str, ...] = ()
-        self._thread = StoreThread(lambda: open_store(places.store_file))
-        self.notices = self._thread.notices
-        self.store = StoreBridge(self._thread, self)
-        self.bridge = EngineBridge(self)
-        self._engine_log = EngineLog(places.engine_log)
-        self.client = EngineClient(
-            command,
-            engine_log=self._engine_log,
-            guard=CrashGuard(places.crash_file),
-            on_event=self.bridge.on_event,
-            restart=RestartPolicy(),
-        )
-        self.model = LoadedModel(self.client, self.bridge, self)
-        services = ChatServices(self.store, self.client, self.bridge, self.model)
-        self.chats = Chats(services, self)
-
-    def start(self) -> None:
-        """Start the engine and show the chat that was used last."""
-        self.client.start()
-        self.chats.start()
-
-    def close(self) -> None:
-        """Keep what has come, end the engine, write what is queued."""
-        self.chats.close()
-        self.bridge.close()
-        self.client.close()
-        self.store.close()
-        self._thread.close()
-        self._engine_log.close()
 
 
 class Application(QObject):
@@ -247,7 +199,7 @@ class Application(QObject):
     def _on_engine_ready(self, ready: EngineReady) -> None:
         session = self.window.page.session
         if ready.restarts and session is not None and not session.state.busy:
-            self.window.page.add_note(
+            self.window.page.view.add_note(
                 "The engine stopped and was started again; your chat is intact"
             )
 

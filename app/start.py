@@ -1,4 +1,4 @@
-"""Opens the window: display, lock, crash hook, Qt; gives the exit code. No Qt before it is needed."""
+"""Opens the window and gives the exit code: display, lock, log, Qt. No Qt before it is needed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
+from app.desktop.display import NO_DISPLAY, has_display
 from app.directories import Directories, make_private
-from app.display import NO_DISPLAY, has_display
 from app.errors import DirectoryInUse, InputInvalid
 from app.link.process import EngineCommand, engine_command
 from app.lock import DirectoryLock
@@ -44,7 +44,7 @@ def open_window(places: Directories, make_command: MakeCommand = engine_command)
     try:
         lock = DirectoryLock(places.lock_file, "the window")
     except DirectoryInUse:
-        from app.forward import ask_forward  # noqa: PLC0415 - Qt only where there is a window
+        from app.desktop.forward import ask_forward  # noqa: PLC0415 - Qt only where there is a window
 
         if ask_forward(places.data / "run"):
             print("Hearth is already open; its window was asked to come forward.", file=sys.stderr)
@@ -60,7 +60,7 @@ def _run(places: Directories, command: EngineCommand) -> int:
     from PySide6.QtWidgets import QApplication  # noqa: PLC0415
 
     from app.composition import Application  # noqa: PLC0415
-    from app.immortal import make_constants_immortal  # noqa: PLC0415
+    from app.desktop.immortal import make_constants_immortal  # noqa: PLC0415
 
     make_constants_immortal()
     application = QApplication(["hearth"])
@@ -91,7 +91,7 @@ class _SignalEnd:
         self._before = signal.set_wakeup_fd(self._there.fileno(), warn_on_full_buffer=False)
         self._handlers = {s: signal.signal(s, _ignore) for s in (signal.SIGINT, signal.SIGTERM)}
         self._notifier = QSocketNotifier(self._here.fileno(), QSocketNotifier.Type.Read)
-        self._notifier.activated.connect(lambda: quit_())
+        self._notifier.activated.connect(quit_)
 
     def close(self) -> None:
         """Give the signals back."""

@@ -10,10 +10,10 @@ from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat.page import ChatPage
-from app.icons import Icons
+from app.look.icons import Icons
+from app.look.theme import Look
 from app.panels.modelbar import ModelBar
 from app.panels.sidebar import Sidebar
-from app.theme import Look
 
 NARROW: Final = 900
 SIDEBAR: Final = 264

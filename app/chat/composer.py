@@ -20,9 +20,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
 
+from app.look.icons import Icons
+from app.look.theme import Look, Role
 from app.text import whole_characters
-from app.icons import Icons
-from app.theme import Look, Role
 from app.widgets.send_button import SendButton
 
 PADDING: Final = 12

@@ -10,10 +10,10 @@ from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.answers import OnError
 from app.chat.conversation import ReplyContent, ReplyFacts, Turn, TurnState
 from app.chat.store import Store
 from app.chat.store_bridge import StoreBridge
+from app.desktop.answers import OnError
 from engine.protocol import Tokens
 
 WRITE_MS: Final = 400

@@ -35,6 +35,7 @@ class ChatServices:
 class ChatSession(QObject):
     """One chat. ``conversation`` is None until its first message is stored.
 
+    ``unsaved`` is a message on its way to the disk, ``draft`` one that was typed and not sent.
     Signals carry one record each: ``changed`` the Conversation after it changed, ``moved`` the
     ChatState, ``added`` a user's Turn that was stored, ``grew`` a Growth, ``read`` a Progress of
     the prompt, ``ended`` the finished Turn, ``failed`` a Problem.
@@ -60,6 +61,7 @@ class ChatSession(QObject):
         self._closed = False
         self.conversation = conversation
         self.draft = ""
+        self.unsaved = ""
         self.state = ChatState.IDLE
         services.model.changed.connect(self._on_model_changed)
 
@@ -74,6 +76,7 @@ class ChatSession(QObject):
         """Keep ``text`` as the next message and have it answered. Blank text does nothing."""
         if self.state.busy or not text.strip():
             return
+        self.unsaved = text
         self._move(ChatState.SAVING)
         conversation = self.conversation
 
@@ -120,7 +123,7 @@ class ChatSession(QObject):
     def _on_kept(self, kept: tuple[Conversation, Turn]) -> None:
         if self._closed:
             return
-        self.draft = ""
+        self.draft = self.unsaved = ""
         self.conversation, turn = kept
         self.changed.emit(self.conversation)
         self.added.emit(turn)
@@ -128,6 +131,7 @@ class ChatSession(QObject):
         self._begin_when_ready()
 
     def _on_not_kept(self, error: AppError, text: str) -> None:
+        self.unsaved = ""
         self._move(ChatState.IDLE)
         self._fail(Problem(error.code, error.sentence, unsent=text))
 

@@ -1,4 +1,4 @@
-"""The store's answers on the UI thread: work goes out, a result or an error comes back as a call."""
+"""The store's answers on the UI thread: work goes out, a result or an error comes as a call."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from PySide6.QtCore import QObject
 
-from app.answers import Answers, OnError
 from app.chat.store import Store
 from app.chat.store_thread import StoreThread
+from app.desktop.answers import Answers, OnError
 
 Result = TypeVar("Result")
 

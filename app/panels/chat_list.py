@@ -20,9 +20,9 @@ from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from app.chat.blocks.text_flow import direction_of
-from app.icons import Icons
+from app.look.icons import Icons
+from app.look.theme import Look, Role
 from app.panels.dates import DateGroup
-from app.theme import Look, Role
 from app.widgets.busy import BusyTurn
 
 Index = QModelIndex | QPersistentModelIndex

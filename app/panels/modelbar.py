@@ -11,9 +11,9 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from app.icons import Icons
 from app.library.loaded import ModelPhase, ModelState
-from app.theme import Look, Role
+from app.look.icons import Icons
+from app.look.theme import Look, Role
 from app.widgets.bar import FractionBar
 from app.widgets.icon_button import IconButton
 

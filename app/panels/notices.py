@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.chat.blocks.remarks import Choice, ErrorFacts
+from app.chat.blocks.inline_error import Choice, ErrorFacts
 from app.library.loaded import ModelPhase, ModelState
 
 

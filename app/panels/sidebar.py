@@ -13,10 +13,10 @@ from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPalette, QResizeE
 from PySide6.QtWidgets import QFrame, QListView, QMenu, QWidget
 
 from app.chat.storage.conversations import ConversationEntry
-from app.icons import Icons
+from app.look.icons import Icons
+from app.look.theme import Look, Role
 from app.panels.chat_list import ChatListModel, ChatRowDelegate, ListRole
 from app.panels.dates import group_by_date
-from app.theme import Look, Role
 from app.widgets.busy import BusyTurn
 from app.widgets.icon_button import IconButton
 from app.widgets.wide_button import WideButton
@@ -61,7 +61,7 @@ class Sidebar(QWidget):
         self._busy = BusyTurn(self)
         self._toggle = IconButton(look, icons, "sidebar", "Hide the sidebar (Ctrl+B)", self)
         self._toggle.clicked.connect(self.close_wanted)
-        self._new = WideButton(look, icons, "edit", "New chat", "Ctrl+N", self)
+        self._new = WideButton(look, icons, self, icon="edit", text="New chat", keys="Ctrl+N")
         self._new.clicked.connect(self.new_wanted)
         self._model = ChatListModel(self)
         self._list = self._make_list()

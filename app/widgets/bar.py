@@ -6,13 +6,13 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from app.theme import Look
+from app.look.theme import Look
 
 WARN_ABOVE = 0.85
 
 
 class FractionBar(QWidget):
-    """Part of a whole: ``fraction`` from 0 to 1, in the accent, or in warn where it is nearly full."""
+    """Part of a whole, from 0 to 1, in the accent; where it ``warns``, in warn when nearly full."""
 
     def __init__(self, look: Look, name: str, parent: QWidget, *, warns: bool = False) -> None:
         super().__init__(parent)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QElapsedTimer, QObject, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QApplication, QStyle
 
-from app.theme import Theme
+from app.look.theme import Theme
 
 TURN_MS: Final = 900
 FRAME_MS: Final = 33

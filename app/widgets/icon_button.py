@@ -8,8 +8,8 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
-from app.icons import Icons
-from app.theme import Look
+from app.look.icons import Icons
+from app.look.theme import Look
 
 ICON_PX: Final = 18
 

@@ -6,8 +6,8 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
-from app.icons import Icons
-from app.theme import Look, Role
+from app.look.icons import Icons
+from app.look.theme import Look, Role
 from app.widgets.shadow import paint_shadow
 
 MARGIN = 16

@@ -7,7 +7,7 @@ from typing import Final
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
-from app.theme import Theme
+from app.look.theme import Theme
 
 STEPS: Final = 8
 SPREAD_PX: Final = 12

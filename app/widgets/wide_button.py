@@ -6,15 +6,15 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
-from app.icons import Icons
-from app.theme import Look, Role
+from app.look.icons import Icons
+from app.look.theme import Look, Role
 
 
 class WideButton(QAbstractButton):
     """A button on a surface with a quiet edge."""
 
     def __init__(
-        self, look: Look, icons: Icons, icon: str, text: str, keys: str, parent: QWidget
+        self, look: Look, icons: Icons, parent: QWidget, *, icon: str, text: str, keys: str
     ) -> None:
         super().__init__(parent)
         self._look = look

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.composition import Application
-from app.immortal import make_constants_immortal
+from app.desktop.immortal import make_constants_immortal
 from app.directories import Directories, directories, make_private
 from app.settings import SettingsFile
 from tests.helpers.fake_engine import Script, fake_command
@@ -82,6 +82,10 @@ class TestWindow:
         """Whether a chat is shown and nothing runs in it."""
         session = self.page.session
         return session is not None and not session.state.busy
+
+    def reply_so_far(self) -> str:
+        """The text of the running reply of the chat that is shown."""
+        return self.page.session.reply_so_far if self.page.session is not None else ""
 
     def close(self) -> None:
         """Close the window and everything behind it, and let Qt delete what it should."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from PySide6.QtGui import QFont, QFontDatabase
 
-from app.theme import Preference
+from app.look.theme import Preference
 from tests.helpers.fake_engine import Script
-from tests.helpers.window import TestWindow, run_for, wait_until
+from tests.helpers.window import TestWindow, application, run_for, wait_until
 
 SCALES = {"scale-150": "1.5"}
 LONG = (
@@ -31,8 +31,6 @@ def _font() -> QFont | None:
 
 
 def _open(folder: Path, script: Script, **more: bool) -> TestWindow:
-    from tests.helpers.window import application
-
     application()
     return TestWindow(folder, script, font=_font(), **more).start()
 
@@ -41,7 +39,7 @@ def _half_way(folder: Path) -> TestWindow:
     made = _open(folder, SLOW)
     wait_until(made.idle)
     made.write("It still wakes after I turned off the scrub. Anything else in the log?")
-    wait_until(lambda: bool(made.page.session) and len(made.page.session.reply_so_far) > 160)
+    wait_until(lambda: len(made.reply_so_far()) > 160)
     return made
 
 
@@ -130,7 +128,7 @@ def _compact(folder: Path) -> TestWindow:
     run_for(0.6)
     bar = made.page.transcript.verticalScrollBar()
     bar.setValue(max(0, bar.value() - 60))
-    made.page.transcript._judge_following()
+    made.page.transcript.judge_following()
     run_for(0.1)
     return made
 

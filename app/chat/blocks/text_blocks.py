@@ -13,7 +13,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat.blocks.text_flow import Ink, TextFlow
-from app.theme import Look, Role
+from app.look.theme import Look, Role
 
 BUBBLE_WIDTH: Final = 560
 BUBBLE_RADIUS: Final = 14
@@ -112,12 +112,13 @@ class Prose(TextBlock):
         changed = self.flow.append(text)
         self.update(0, int(changed), self.width(), self.height() - int(changed))
 
-    def replace_text(self, text: str) -> None:
-        """Show the final text, which is also what a screen reader reads."""
-        self.text = text
-        self.flow.set_text(text)
+    def finish(self, text: str) -> None:
+        """End with the final text, which is also what a screen reader reads."""
+        if text != self.text:
+            self.text = text
+            self.flow.set_text(text)
+            self.update()
         self.setAccessibleDescription(text)
-        self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Only the lines that need it."""

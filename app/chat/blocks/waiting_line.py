@@ -7,7 +7,7 @@ from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat.blocks.text_blocks import Block
-from app.theme import Look, Role
+from app.look.theme import Look, Role
 from app.widgets.busy import BusyTurn
 
 

@@ -15,8 +15,8 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QPalette
 from PySide6.QtWidgets import QApplication
 
-from app.theme_sheet import style_sheet
-from app.theme_tokens import DARK, LIGHT, Tokens
+from app.look.sheet import style_sheet
+from app.look.tokens import DARK, LIGHT, Tokens
 
 SYSTEM_FONT_PX: Final = 13
 """Every size of the reference holds where the system font has this height."""
@@ -32,19 +32,31 @@ MONO_FAMILIES: Final = (
 )
 
 
-class Role(Enum):
-    """What a text is, as (height px, line px, weight, letter spacing px)."""
+@dataclass(frozen=True, slots=True)
+class TypeSize:
+    """Height, line and letter spacing in px of the reference; ``name`` keeps roles apart."""
 
-    CAPTION = (12, 16, 400, 0.0)
-    CAPTION_STRONG = (12, 16, 500, 0.0)
-    INTERFACE = (13, 20, 400, 0.0)
-    STRONG = (13, 20, 500, 0.0)
-    TITLE = (14, 20, 600, 0.0)
-    TITLE_PLAIN = (14, 20, 400, 0.0)
-    BODY = (15, 23, 400, 0.0)
-    BRAND = (16, 24, 600, 0.0)
-    HEADING = (20, 28, 600, -0.2)
-    CODE = (13, 20, 400, 0.0)
+    name: str
+    height: int
+    line: int
+    weight: int = 400
+    spacing: float = 0.0
+    mono: bool = False
+
+
+class Role(Enum):
+    """What a text is, and so how it is set."""
+
+    CAPTION = TypeSize("caption", 12, 16)
+    CAPTION_STRONG = TypeSize("caption strong", 12, 16, weight=500)
+    INTERFACE = TypeSize("interface", 13, 20)
+    STRONG = TypeSize("strong", 13, 20, weight=500)
+    TITLE = TypeSize("title", 14, 20, weight=600)
+    TITLE_PLAIN = TypeSize("title plain", 14, 20)
+    BODY = TypeSize("body", 15, 23)
+    BRAND = TypeSize("brand", 16, 24, weight=600)
+    HEADING = TypeSize("heading", 20, 28, weight=600, spacing=-0.2)
+    CODE = TypeSize("code", 13, 20, mono=True)
 
 
 class Preference(Enum):
@@ -70,18 +82,18 @@ class Theme:
 
     def line_px(self, role: Role) -> int:
         """The least height of a line of ``role``; scripts with tall letters may exceed it."""
-        return round(role.value[1] * self.scale)
+        return round(role.value.line * self.scale)
 
     def font(self, role: Role) -> QFont:
         """The font of ``role``, with figures of equal width."""
-        size, _, weight, spacing = role.value
-        font = QFont(self.mono_family if role is Role.CODE else self.family)
-        font.setPixelSize(max(SMALLEST_TEXT_PX, round(size * self.scale)))
-        font.setWeight(QFont.Weight(weight))
+        kind = role.value
+        font = QFont(self.mono_family if kind.mono else self.family)
+        font.setPixelSize(max(SMALLEST_TEXT_PX, round(kind.height * self.scale)))
+        font.setWeight(QFont.Weight(kind.weight))
         font.setFeature(QFont.Tag("tnum"), 1)
-        if spacing:
-            font.setLetterSpacing(QFont.SpacingType.AbsoluteSpacing, spacing * self.scale)
-        if role is Role.CODE:
+        if kind.spacing:
+            font.setLetterSpacing(QFont.SpacingType.AbsoluteSpacing, kind.spacing * self.scale)
+        if kind.mono:
             font.setFeature(QFont.Tag("liga"), 0)
             font.setFeature(QFont.Tag("calt"), 0)
         return font

@@ -12,7 +12,7 @@ from PySide6.QtCore import QByteArray, QRectF, Qt
 from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
-FOLDER: Final = Path(__file__).resolve().parents[1] / "resources" / "icons"
+FOLDER: Final = Path(__file__).resolve().parents[2] / "resources" / "icons"
 
 
 STROKE: Final = 1.6

@@ -6,7 +6,7 @@ Qt: it only writes text.
 
 from __future__ import annotations
 
-from app.theme_tokens import Tokens
+from app.look.tokens import Tokens
 
 
 def style_sheet(tokens: Tokens, scale: float) -> str:
@@ -17,22 +17,17 @@ def style_sheet(tokens: Tokens, scale: float) -> str:
 def _buttons(t: Tokens, scale: float) -> str:
     radius = round(8 * scale)
     small = round(7 * scale)
-    tall = round(34 * scale)
-    low = round(30 * scale)
     side = round(12 * scale)
     return f"""
 QPushButton {{
     background: {t.button}; color: {t.text}; border: none; font-weight: 500;
-    border-radius: {radius}px; min-height: {tall}px; max-height: {tall}px;
-    padding: 0 {side}px;
+    border-radius: {radius}px; padding: 0 {side}px;
 }}
 QPushButton:hover {{ background: {t.button_hover}; }}
 QPushButton:pressed {{ background: {t.pressed}; }}
 QPushButton:focus {{ border: 2px solid {t.focus}; padding: 0 {side - 2}px; }}
 QPushButton:disabled {{ color: {t.disabled}; }}
-QPushButton[size="small"] {{
-    border-radius: {small}px; min-height: {low}px; max-height: {low}px;
-}}
+QPushButton[size="small"] {{ border-radius: {small}px; }}
 QPushButton[kind="primary"] {{ background: {t.accent}; color: {t.on_accent}; }}
 QPushButton[kind="primary"]:hover {{ background: {t.accent_hover}; }}
 QPushButton[kind="primary"]:pressed {{ background: {t.accent_pressed}; }}

@@ -1,0 +1,63 @@
+"""Everything behind the window: engine, store, chats; built together and closed in reverse.
+
+Knows no widget, so that a test can run it without a window.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+
+from app.chat.chats import Chats
+from app.chat.session import ChatServices
+from app.chat.store import open_store
+from app.chat.store_bridge import StoreBridge
+from app.chat.store_thread import StoreThread
+from app.directories import Directories
+from app.library.loaded import LoadedModel
+from app.link.bridge import EngineBridge
+from app.link.client import EngineClient
+from app.link.crash_guard import CrashGuard
+from app.link.engine_log import EngineLog
+from app.link.process import EngineCommand
+from app.link.restart import RestartPolicy
+
+
+class Workshop(QObject):
+    """Engine, store and chats. Owns their threads and the engine's process.
+
+    Raises:
+        StoreError: the conversations cannot be opened.
+    """
+
+    def __init__(self, places: Directories, command: EngineCommand, parent: QObject) -> None:
+        super().__init__(parent)
+        self.notices: tuple[str, ...] = ()
+        self._thread = StoreThread(lambda: open_store(places.store_file))
+        self.notices = self._thread.notices
+        self.store = StoreBridge(self._thread, self)
+        self.bridge = EngineBridge(self)
+        self._engine_log = EngineLog(places.engine_log)
+        self.client = EngineClient(
+            command,
+            engine_log=self._engine_log,
+            guard=CrashGuard(places.crash_file),
+            on_event=self.bridge.on_event,
+            restart=RestartPolicy(),
+        )
+        self.model = LoadedModel(self.client, self.bridge, self)
+        services = ChatServices(self.store, self.client, self.bridge, self.model)
+        self.chats = Chats(services, self)
+
+    def start(self) -> None:
+        """Start the engine and show the chat that was used last."""
+        self.client.start()
+        self.chats.start()
+
+    def close(self) -> None:
+        """Keep what has come, end the engine, write what is queued."""
+        self.chats.close()
+        self.bridge.close()
+        self.client.close()
+        self.store.close()
+        self._thread.close()
+        self._engine_log.close()
