@@ -48,7 +48,7 @@ def run_engine(config: EngineConfig, requests: ByteSource, replies: ByteSink) ->
     Reader(reader, inbox, alarm.start)
     outbox = Outbox(writer, inbox)
     ledger = Ledger({RAM: capacity_bytes(read_ram())})
-    loader = CheckpointLoader(config, ledger, device.threads)
+    loader = CheckpointLoader(config, ledger)
     code = Loop(inbox, outbox.send, loader, ledger).run()
     ledger.close()
     outbox.close()

@@ -74,11 +74,12 @@ class Reply:
             self._flush()
 
     def _gather(self, piece: Piece) -> None:
-        if piece.region != self._region and self._waiting_text:
+        region, text = piece
+        if region != self._region and self._waiting_text:
             self._flush()
-        self._region = piece.region
-        self._waiting_text.append(piece.text)
-        self._said[piece.region].append(piece.text)
+        self._region = region
+        self._waiting_text.append(text)
+        self._said[region].append(text)
 
     def _flush(self) -> None:
         self._send(

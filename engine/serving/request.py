@@ -19,13 +19,8 @@ from engine.protocol import Region
 from engine.sampling.keyed import DrawRule
 from engine.sampling.penalties import Penalties, PenaltyRule
 
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Whole characters of a reply and the region they belong to."""
-
-    region: Region
-    text: str
+Piece = tuple[Region, str]
+"""Whole characters of a reply, after the region they belong to."""
 
 
 class ReplyText(Protocol):
@@ -35,7 +30,7 @@ class ReplyText(Protocol):
     def stopped(self) -> bool:
         """Whether a stop string was met; nothing after it is text."""
 
-    def push(self, token: int) -> Sequence[Piece]:
+    def push(self, token: int, /) -> Sequence[Piece]:
         """What is certain to be text after one more token."""
 
     def finish(self) -> Sequence[Piece]:

@@ -118,7 +118,7 @@ class FakeText:
         if self._thinking is not None and token in self._thinking:
             self._inside = token == self._thinking[0]
             return ()
-        return (Piece("thinking" if self._inside else "answer", f"{token} "),)
+        return (("thinking" if self._inside else "answer", f"{token} "),)
 
     def finish(self) -> Sequence[Piece]:
         return ()

@@ -1,0 +1,105 @@
+"""Assembly: an open checkpoint and a plan become a loaded model.
+
+This is the first module that imports torch; ``engine.loading.loader`` imports it when a model is
+really loaded. Whatever was made is unmade in reverse where a later step fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from engine.cache.kv import KvArena
+from engine.cache.lane import Lane
+from engine.cache.pages import PAGE_ROWS, PagePool
+from engine.checkpoint.source import CheckpointSource
+from engine.config import Compute, EngineConfig
+from engine.errors import InvariantBroken
+from engine.memory.ledger import Ledger
+from engine.memory.placement import Plan
+from engine.memory.pools import RAM
+from engine.models.spec import ModelSpec
+from engine.protocol import Phase
+from engine.runner import Runner, RunnerParts
+from engine.serving.admission import Served
+from engine.states.store import StateStore
+
+Report = Callable[[Phase, int, int], None]
+
+
+class RunnerBuilder(Protocol):
+    """Builds what computes a model; ``engine.backend.build_runner`` is the real one."""
+
+    def __call__(self, parts: RunnerParts) -> Runner:
+        """A runner whose resources ``parts.resources`` closes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a model is assembled from."""
+
+    source: CheckpointSource
+    spec: ModelSpec
+    plan: Plan
+    streams: int
+
+
+def assemble(
+    parts: Parts,
+    build: RunnerBuilder,
+    config: EngineConfig,
+    *,
+    ledger: Ledger,
+    report: Report,
+    stack: ExitStack,
+) -> Served:
+    """Allocate the pages, build the runner and warm it; ``stack`` owns them afterwards.
+
+    Raises:
+        MemoryRefused: what the plan promised is not there any more.
+    """
+    dtype = torch.float32 if config.compute is Compute.FLOAT32 else torch.float16
+    groups, counts = parts.spec.groups, parts.plan.page_counts
+    arena = stack.enter_context(KvArena(groups, counts, dtype, ledger, RAM))
+
+    def progress(done: int, total: int) -> None:
+        report("weights", done, total)
+
+    runner = build(
+        RunnerParts(
+            spec=parts.spec,
+            source=parts.source,
+            kv=arena,
+            config=config,
+            context_tokens=parts.plan.context_tokens,
+            streams=parts.streams,
+            ledger=ledger,
+            progress=progress,
+            resources=stack,
+        )
+    )
+    pools = tuple(
+        PagePool(count, group.window) for group, count in zip(groups, counts, strict=True)
+    )
+    report("warm-up", 0, 1)
+    warm(runner, pools)
+    report("warm-up", 1, 1)
+    states = StateStore(pools, runner.grid_rows)
+    return Served(runner, pools, states, parts.plan.context_tokens, parts.streams)
+
+
+def warm(runner: Runner, pools: tuple[PagePool, ...]) -> None:
+    """Run a prompt chunk and a step once, so that the first request pays for nothing."""
+    rows = min(runner.grid_rows, PAGE_ROWS * min(pool.page_count for pool in pools) - 1)
+    lane = Lane.open(pools, rows + 1, runner.grid_rows)
+    if not isinstance(lane, Lane):
+        raise InvariantBroken(f"A fresh model has no room for {rows + 1} rows.")
+    with lane:
+        lane.extend(rows)
+        runner.prompt_chunk(lane, [0] * rows, 0)
+        lane.extend(1)
+        runner.step([lane], [0], [rows])

@@ -1,0 +1,174 @@
+"""The loader: a path and a wish become a plan or a loaded model.
+
+Reads headers and plans without torch; only a real load imports it. Owns nothing between calls.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from engine.cache.pages import PAGE_ROWS
+from engine.checkpoint.open import open_checkpoint
+from engine.checkpoint.source import CheckpointSource
+from engine.config import Compute, EngineConfig
+from engine.errors import MemoryRefused, RequestInvalid
+from engine.loading.footprint import footprint
+from engine.loading.inspection import inspect_checkpoint
+from engine.loading.loaded import LoadedModel
+from engine.loading.prompts import CheckpointPrompts
+from engine.memory.ledger import Ledger
+from engine.memory.placement import Geometry, Plan, Refused, Wish, plan_placement
+from engine.memory.pools import RAM, PoolReading, capacity_bytes, read_ram
+from engine.models import model_spec
+from engine.models.spec import ModelSpec
+from engine.protocol import CheckpointFacts, Load, ModelFacts, Phase, Planned
+from engine.protocol import Plan as PlanWish
+from engine.text.template import ChatTemplate
+from engine.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from engine.loading.assembly import RunnerBuilder
+
+CACHE_FOLDER: Final = "cache"
+FLOAT_BYTES: Final = 4
+HALF_BYTES: Final = 2
+
+_LOG = logging.getLogger(__name__)
+Report = Callable[[Phase, int, int], None]
+
+
+class CheckpointLoader:
+    """Implements ``engine.loop.Loader`` for checkpoints on disk."""
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        ledger: Ledger,
+        builder: Callable[[], RunnerBuilder] | None = None,
+        measure: Callable[[], PoolReading] = read_ram,
+    ) -> None:
+        self._config = config
+        self._ledger = ledger
+        self._builder = builder or _own_builder
+        self._measure = measure
+
+    def load(self, wish: Load, report: Report) -> LoadedModel:
+        """Open, plan, allocate, build and warm.
+
+        Raises:
+            EngineError: of the kind that says why not; everything taken is given back by then.
+        """
+        report("open", 0, 1)
+        with ExitStack() as stack:
+            source = stack.enter_context(open_checkpoint(Path(wish.path)))
+            spec = model_spec(source)
+            plan = self._fitting(source, spec, wish)
+            report("tokenizer", 0, 1)
+            tokenizer = Tokenizer(source.tokenizer, self._config.data_directory / CACHE_FOLDER)
+            template = stack.enter_context(ChatTemplate(source.chat_template, tokenizer))
+            template.start()
+            assembly = importlib.import_module("engine.loading.assembly")
+            served = assembly.assemble(
+                assembly.Parts(source, spec, plan, wish.streams),
+                self._builder(),
+                self._config,
+                ledger=self._ledger,
+                report=report,
+                stack=stack,
+            )
+            defaults = source.generation_defaults
+            prompts = CheckpointPrompts(tokenizer, template, defaults, spec.vocabulary)
+            facts = _model_facts(
+                wish.path, source, spec, plan, template=template, notes=tokenizer.notes
+            )
+            _LOG.info("model planned context=%d pages=%s", plan.context_tokens, plan.page_counts)
+            return LoadedModel(facts, plan.lines, served, prompts, stack.pop_all())
+
+    def plan(self, wish: PlanWish) -> Planned:
+        """What loading would take, as if nothing else were loaded."""
+        with open_checkpoint(Path(wish.path)) as source:
+            found = self._plan(source, model_spec(source), wish)
+        return Planned(
+            request=wish.request,
+            context_tokens=found.context_tokens,
+            lines=found.lines,
+            refusal=found.sentence if isinstance(found, Refused) else None,
+        )
+
+    def inspect(self, path: str) -> CheckpointFacts:
+        """What a file is, without loading it."""
+        return inspect_checkpoint(path)
+
+    def _fitting(self, source: CheckpointSource, spec: ModelSpec, wish: Load) -> Plan:
+        found = self._plan(source, spec, wish)
+        if isinstance(found, Refused):
+            raise MemoryRefused(
+                found.sentence,
+                pool=found.pool,
+                needed_bytes=found.needed_bytes,
+                free_bytes=found.free_bytes,
+            )
+        return found
+
+    def _plan(
+        self, source: CheckpointSource, spec: ModelSpec, wish: Load | PlanWish
+    ) -> Plan | Refused:
+        if wish.context_tokens is not None and wish.context_tokens < 1:
+            raise RequestInvalid(
+                f"The context must be 1 token or more, not {wish.context_tokens}.",
+                found=wish.context_tokens,
+            )
+        wide = self._config.compute is Compute.FLOAT32
+        geometry = Geometry(
+            groups=spec.groups,
+            context_tokens=spec.context_tokens,
+            chunk_rows=PAGE_ROWS,
+            element_bytes=FLOAT_BYTES if wide else HALF_BYTES,
+        )
+        if self._ledger.pool(RAM).held_bytes == 0:
+            self._ledger.set_capacity(RAM, capacity_bytes(self._measure()))
+        empty = Ledger({RAM: self._ledger.pool(RAM).capacity_bytes}).pool(RAM)
+        taken = footprint(source, spec, PAGE_ROWS, wish.streams)
+        return plan_placement(empty, taken, geometry, Wish(wish.context_tokens, wish.streams))
+
+
+def _own_builder() -> RunnerBuilder:
+    builder: RunnerBuilder = importlib.import_module("engine.backend").build_runner
+    return builder
+
+
+def _model_facts(
+    path: str,
+    source: CheckpointSource,
+    spec: ModelSpec,
+    plan: Plan,
+    *,
+    template: ChatTemplate,
+    notes: tuple[str, ...],
+) -> ModelFacts:
+    return ModelFacts(
+        name=source.name,
+        path=path,
+        architecture=source.architecture,
+        context_tokens=plan.context_tokens,
+        vocabulary=spec.vocabulary,
+        file_bytes=sum(file.stat().st_size for file in source.files),
+        format=format_name(source),
+        has_template=source.chat_template is not None,
+        template_hash=template.hash,
+        notes=spec.notes + notes,
+    )
+
+
+def format_name(source: CheckpointSource) -> str:
+    """The format that holds the most bytes, such as "Q4_1"."""
+    sizes: Counter[str] = Counter()
+    for facts in source.tensors.values():
+        sizes[facts.format] += facts.size_bytes
+    return sizes.most_common(1)[0][0].upper() if sizes else ""
