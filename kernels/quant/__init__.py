@@ -35,7 +35,7 @@ class QuantFormat(FormatFacts):
         Raises:
             KernelShapeError: ``raw`` is no such rows.
         """
-        decoded: torch.Tensor = import_module(f"kernels.quant.{self.module}").decode(self, raw)
+        decoded: torch.Tensor = import_module("kernels.quant.decode").decode_rows(self, raw)
         return decoded
 
 

@@ -1,4 +1,4 @@
-"""Small pieces that the formats' decoders share: blocks out of rows, fields out of blocks.
+"""Small pieces that the formats' decoders share: fields out of quant blocks.
 
 ``b`` is always [block, bytes] uint8. Fields come back as float32 or int32 with the block first.
 """
@@ -6,28 +6,6 @@
 from __future__ import annotations
 
 import torch
-
-from kernels.checks import KernelShapeError
-from kernels.quant.facts import FormatFacts
-
-
-def split_blocks(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Cut rows [rows, row_bytes] into quant blocks [block, block_bytes]."""
-    if raw.dtype is not torch.uint8 or raw.dim() != 2:
-        raise KernelShapeError(
-            f"{facts.name} decodes uint8 [rows, row_bytes], not {raw.dtype} {list(raw.shape)}"
-        )
-    if raw.shape[1] % facts.block_bytes:
-        raise KernelShapeError(
-            f"rows of {raw.shape[1]} bytes are no whole {facts.name} blocks of {facts.block_bytes}"
-        )
-    return raw.reshape(-1, facts.block_bytes)
-
-
-def join_rows(facts: FormatFacts, raw: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Put decoded blocks, elements in order, back into the rows they came from."""
-    elements = raw.shape[1] // facts.block_bytes * facts.block_elements
-    return values.reshape(raw.shape[0], elements)
 
 
 def aligned(raw: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,8 @@
 """Sizes and numbers of every tensor format, as plain facts.
 
 The checkpoint readers, the planner and ``kernels.quant.FORMATS`` share this one table. No torch
-here, and importing it loads none. To add a format: one line here and one module with its decode.
+here, and importing it loads none. To add a format: one line here, and a module of this folder with
+a function of the format's name that decodes blocks.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class FormatFacts:
         type_id: the number that GGUF files store.
         block_elements: elements of one quant block, along the fastest dimension.
         block_bytes: bytes of one quant block.
-        module: the file of ``kernels.quant`` that decodes it.
+        module: the file of ``kernels.quant`` that has the function ``name``, its decode.
     """
 
     name: str

@@ -15,21 +15,23 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import join_rows, planes, scaled, split_blocks
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import planes, scaled
 
 _DOUBLED = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0)
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of either format; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
-    if facts.name == "mxfp4":
-        scales, q = half_of_e8m0(b[:, 0:1]), planes(b[:, 1:17], 4, 16)
-    else:
-        scales, q = half_of_e4m3(b[:, 0:4]), planes(b[:, 4:36], 4, 8)
-    table = torch.tensor(_DOUBLED, device=raw.device)
-    return join_rows(facts, raw, scaled(table[q], scales))
+def mxfp4(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of MXFP4: [block, bytes] uint8 to float32 [block, elements]."""
+    return scaled(_looked_up(planes(b[:, 1:17], 4, 16)), half_of_e8m0(b[:, 0:1]))
+
+
+def nvfp4(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of NVFP4: [block, bytes] uint8 to float32 [block, elements]."""
+    return scaled(_looked_up(planes(b[:, 4:36], 4, 8)), half_of_e4m3(b[:, 0:4]))
+
+
+def _looked_up(q: torch.Tensor) -> torch.Tensor:
+    return torch.tensor(_DOUBLED, device=q.device)[q]
 
 
 def half_of_e8m0(e: torch.Tensor) -> torch.Tensor:

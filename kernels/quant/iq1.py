@@ -16,18 +16,12 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import fields, half, join_rows, scaled, split_blocks, u16
+from kernels.quant.bits import fields, half, scaled, u16
 from kernels.quant.codebooks import IQ1
-from kernels.quant.facts import FormatFacts
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of either format; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
-    return join_rows(facts, raw, _s(b) if facts.name == "iq1_s" else _m(b))
-
-
-def _s(b: torch.Tensor) -> torch.Tensor:
+def iq1_s(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of IQ1_S: [block, bytes] uint8 to float32 [block, elements]."""
     words = u16(b, 34, 50)
     high = fields(words, 3, 4).reshape(-1, 32)
     scales = half(b, 0) * (2 * (words >> 12 & 7) + 1).float()
@@ -35,7 +29,8 @@ def _s(b: torch.Tensor) -> torch.Tensor:
     return scaled(_shifted(b[:, 2:34], high, negative), scales)
 
 
-def _m(b: torch.Tensor) -> torch.Tensor:
+def iq1_m(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of IQ1_M: [block, bytes] uint8 to float32 [block, elements]."""
     nibbles = fields(b[:, 32:48].int(), 4, 2).reshape(-1, 32)
     words = u16(b, 48, 56)
     places = torch.arange(0, 16, 4, dtype=torch.int32, device=b.device)

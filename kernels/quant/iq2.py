@@ -19,21 +19,14 @@ A 7-bit pattern is seven sign bits; the eighth makes their number even.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
-from kernels.quant.bits import bits, fields, half, join_rows, scaled, signs, split_blocks, u16, u32
+from kernels.quant.bits import bits, fields, half, scaled, signs, u16, u32
 from kernels.quant.codebooks import IQ2_S, IQ2_XS, IQ2_XXS, even_signs
-from kernels.quant.facts import FormatFacts
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of any of the three; see ``QuantFormat.decode``."""
-    return join_rows(facts, raw, _DECODERS[facts.name](split_blocks(facts, raw)))
-
-
-def _xxs(b: torch.Tensor) -> torch.Tensor:
+def iq2_xxs(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of IQ2_XXS: [block, bytes] uint8 to float32 [block, elements]."""
     chunks = b[:, 2:66].reshape(-1, 8, 8)
     vectors = IQ2_XXS.table(b.device)[chunks[:, :, 0:4].int()].view(-1, 256)
     words = u32(chunks[:, :, 4:8].reshape(-1, 32), 0, 32)
@@ -43,14 +36,16 @@ def _xxs(b: torch.Tensor) -> torch.Tensor:
     return scaled(vectors * flips, scales)
 
 
-def _xs(b: torch.Tensor) -> torch.Tensor:
+def iq2_xs(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of IQ2_XS: [block, bytes] uint8 to float32 [block, elements]."""
     words = u16(b, 2, 66)
     vectors = IQ2_XS.table(b.device)[words & 511].view(-1, 256)
     flips = signs(fields(even_signs(b.device)[words >> 9], 1, 8)).reshape(-1, 256)
     return scaled(vectors * flips, _nibble_scales(b, 66))
 
 
-def _s(b: torch.Tensor) -> torch.Tensor:
+def iq2_s(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of IQ2_S: [block, bytes] uint8 to float32 [block, elements]."""
     high = fields(b[:, 66:74].int(), 2, 4).reshape(-1, 32)
     vectors = IQ2_S.table(b.device)[b[:, 2:34].int() | high << 8].view(-1, 256)
     return scaled(vectors * signs(bits(b[:, 34:66])), _nibble_scales(b, 74))
@@ -59,10 +54,3 @@ def _s(b: torch.Tensor) -> torch.Tensor:
 def _nibble_scales(b: torch.Tensor, start: int) -> torch.Tensor:
     stored = fields(b[:, start : start + 8].int(), 4, 2).reshape(-1, 16)
     return half(b, 0) * (0.5 + stored.float()) * 0.25
-
-
-_DECODERS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "iq2_xxs": _xxs,
-    "iq2_xs": _xs,
-    "iq2_s": _s,
-}

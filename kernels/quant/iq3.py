@@ -19,18 +19,12 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import bits, fields, half, join_rows, scaled, signs, split_blocks, u32
+from kernels.quant.bits import bits, fields, half, scaled, signs, u32
 from kernels.quant.codebooks import IQ3_S, IQ3_XXS, even_signs
-from kernels.quant.facts import FormatFacts
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of either format; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
-    return join_rows(facts, raw, _xxs(b) if facts.name == "iq3_xxs" else _s(b))
-
-
-def _xxs(b: torch.Tensor) -> torch.Tensor:
+def iq3_xxs(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of IQ3_XXS: [block, bytes] uint8 to float32 [block, elements]."""
     vectors = IQ3_XXS.table(b.device)[b[:, 2:66].int()].view(-1, 256)
     words = u32(b, 66, 98)
     patterns = even_signs(b.device)[fields(words, 7, 4)]
@@ -39,7 +33,8 @@ def _xxs(b: torch.Tensor) -> torch.Tensor:
     return scaled(vectors * flips, scales)
 
 
-def _s(b: torch.Tensor) -> torch.Tensor:
+def iq3_s(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of IQ3_S: [block, bytes] uint8 to float32 [block, elements]."""
     index = b[:, 2:66].int() | bits(b[:, 66:74]) << 8
     vectors = IQ3_S.table(b.device)[index].view(-1, 256)
     stored = fields(b[:, 106:110].int(), 4, 2).reshape(-1, 8)

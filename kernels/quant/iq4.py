@@ -16,21 +16,23 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import fields, half, join_rows, planes, scaled, split_blocks, u16
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import fields, half, planes, scaled, u16
 
 TABLE = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of either format; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
-    if facts.name == "iq4_nl":
-        scales, q = half(b, 0), planes(b[:, 2:18], 4, 16)
-    else:
-        low = fields(b[:, 4:8].int(), 4, 2).reshape(-1, 8)
-        high = fields(u16(b, 2, 4), 2, 8).reshape(-1, 8)
-        scales = half(b, 0) * ((low | high << 4) - 32).float()
-        q = planes(b[:, 8:136], 4, 16)
-    table = torch.tensor(TABLE, dtype=torch.float32, device=raw.device)
-    return join_rows(facts, raw, scaled(table[q], scales))
+def iq4_nl(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of IQ4_NL: [block, bytes] uint8 to float32 [block, elements]."""
+    return half(b, 0) * _looked_up(planes(b[:, 2:18], 4, 16))
+
+
+def iq4_xs(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of IQ4_XS: [block, bytes] uint8 to float32 [block, elements]."""
+    low = fields(b[:, 4:8].int(), 4, 2).reshape(-1, 8)
+    high = fields(u16(b, 2, 4), 2, 8).reshape(-1, 8)
+    scales = half(b, 0) * ((low | high << 4) - 32).float()
+    return scaled(_looked_up(planes(b[:, 8:136], 4, 16)), scales)
+
+
+def _looked_up(q: torch.Tensor) -> torch.Tensor:
+    return torch.tensor(TABLE, dtype=torch.float32, device=q.device)[q]

@@ -9,22 +9,44 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import aligned, join_rows, split_blocks
-from kernels.quant.facts import FormatFacts
-
-_DTYPES = {
-    "f32": torch.float32,
-    "f16": torch.float16,
-    "bf16": torch.bfloat16,
-    "f64": torch.float64,
-    "i8": torch.int8,
-    "i16": torch.int16,
-    "i32": torch.int32,
-    "i64": torch.int64,
-}
+from kernels.quant.bits import aligned
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of any plain format; see ``QuantFormat.decode``."""
-    elements = aligned(split_blocks(facts, raw)).view(_DTYPES[facts.name])
-    return join_rows(facts, raw, elements.float())
+def f32(b: torch.Tensor) -> torch.Tensor:
+    """Decode f32: [element, bytes] uint8 to float32 [element, 1]."""
+    return aligned(b).view(torch.float32).float()
+
+
+def f16(b: torch.Tensor) -> torch.Tensor:
+    """Decode f16: [element, bytes] uint8 to float32 [element, 1]."""
+    return aligned(b).view(torch.float16).float()
+
+
+def bf16(b: torch.Tensor) -> torch.Tensor:
+    """Decode bf16: [element, bytes] uint8 to float32 [element, 1]."""
+    return aligned(b).view(torch.bfloat16).float()
+
+
+def f64(b: torch.Tensor) -> torch.Tensor:
+    """Decode f64: [element, bytes] uint8 to float32 [element, 1]."""
+    return aligned(b).view(torch.float64).float()
+
+
+def i8(b: torch.Tensor) -> torch.Tensor:
+    """Decode i8: [element, bytes] uint8 to float32 [element, 1]."""
+    return aligned(b).view(torch.int8).float()
+
+
+def i16(b: torch.Tensor) -> torch.Tensor:
+    """Decode i16: [element, bytes] uint8 to float32 [element, 1]."""
+    return aligned(b).view(torch.int16).float()
+
+
+def i32(b: torch.Tensor) -> torch.Tensor:
+    """Decode i32: [element, bytes] uint8 to float32 [element, 1]."""
+    return aligned(b).view(torch.int32).float()
+
+
+def i64(b: torch.Tensor) -> torch.Tensor:
+    """Decode i64: [element, bytes] uint8 to float32 [element, 1]."""
+    return aligned(b).view(torch.int64).float()

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import bits, half, join_rows, signs, split_blocks
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import bits, half, signs
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of Q1_0; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
-    return join_rows(facts, raw, half(b, 0) * -signs(bits(b[:, 2:18])))
+def q1_0(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of Q1_0: [block, bytes] uint8 to float32 [block, elements]."""
+    return half(b, 0) * -signs(bits(b[:, 2:18]))

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import half, join_rows, planes, scaled, split_blocks
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import half, planes, scaled
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of Q2_K; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
+def q2_k(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of Q2_K: [block, bytes] uint8 to float32 [block, elements]."""
     packed = b[:, 0:16]
     scales = half(b, 80) * (packed & 15).float()
     minima = half(b, 82) * (packed >> 4).float()
     values = scaled(planes(b[:, 16:80], 2, 32), scales)
-    return join_rows(facts, raw, values - minima.repeat_interleave(16, dim=1))
+    return values - minima.repeat_interleave(16, dim=1)

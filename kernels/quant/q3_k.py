@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import half, join_rows, planes, scaled, split_blocks
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import half, planes, scaled
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of Q3_K; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
+def q3_k(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of Q3_K: [block, bytes] uint8 to float32 [block, elements]."""
     q = (planes(b[:, 32:96], 2, 32) | planes(b[:, 0:32], 1, 32) << 2) - 4
     six_bits = planes(b[:, 96:104], 4, 8) | planes(b[:, 104:108], 2, 4) << 4
     scales = half(b, 108) * (six_bits - 32).float()
-    return join_rows(facts, raw, scaled(q, scales))
+    return scaled(q, scales)

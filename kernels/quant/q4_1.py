@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import half, join_rows, planes, split_blocks
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import half, planes
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of Q4_1; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
+def q4_1(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of Q4_1: [block, bytes] uint8 to float32 [block, elements]."""
     q = planes(b[:, 4:20], 4, 16)
-    return join_rows(facts, raw, half(b, 0) * q.float() + half(b, 2))
+    return half(b, 0) * q.float() + half(b, 2)

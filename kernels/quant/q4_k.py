@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import half, join_rows, planes, scaled, split_blocks
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import half, planes, scaled
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of Q4_K; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
+def q4_k(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of Q4_K: [block, bytes] uint8 to float32 [block, elements]."""
     scales, minima = scales_and_minima(b)
     values = scaled(planes(b[:, 16:144], 4, 32), scales)
-    return join_rows(facts, raw, values - minima.repeat_interleave(32, dim=1))
+    return values - minima.repeat_interleave(32, dim=1)
 
 
 def scales_and_minima(b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

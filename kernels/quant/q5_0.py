@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import bits, half, join_rows, planes, split_blocks
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import bits, half, planes
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of Q5_0; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
+def q5_0(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of Q5_0: [block, bytes] uint8 to float32 [block, elements]."""
     q = (planes(b[:, 6:22], 4, 16) | bits(b[:, 2:6]) << 4) - 16
-    return join_rows(facts, raw, half(b, 0) * q.float())
+    return half(b, 0) * q.float()

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import bits, half, join_rows, planes, split_blocks
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import bits, half, planes
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of Q5_1; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
+def q5_1(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of Q5_1: [block, bytes] uint8 to float32 [block, elements]."""
     q = planes(b[:, 8:24], 4, 16) | bits(b[:, 4:8]) << 4
-    return join_rows(facts, raw, half(b, 0) * q.float() + half(b, 2))
+    return half(b, 0) * q.float() + half(b, 2)

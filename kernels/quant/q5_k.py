@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import join_rows, planes, scaled, split_blocks
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import planes, scaled
 from kernels.quant.q4_k import scales_and_minima
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of Q5_K; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
+def q5_k(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of Q5_K: [block, bytes] uint8 to float32 [block, elements]."""
     scales, minima = scales_and_minima(b)
     q = planes(b[:, 48:176], 4, 32) | planes(b[:, 16:48], 1, 32) << 4
-    return join_rows(facts, raw, scaled(q, scales) - minima.repeat_interleave(32, dim=1))
+    return scaled(q, scales) - minima.repeat_interleave(32, dim=1)

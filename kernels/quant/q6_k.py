@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import half, join_rows, planes, scaled, split_blocks
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import half, planes, scaled
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of Q6_K; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
+def q6_k(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of Q6_K: [block, bytes] uint8 to float32 [block, elements]."""
     q = (planes(b[:, 0:128], 4, 64) | planes(b[:, 128:192], 2, 32) << 4) - 32
     scales = half(b, 208) * b[:, 192:208].view(torch.int8).float()
-    return join_rows(facts, raw, scaled(q, scales))
+    return scaled(q, scales)

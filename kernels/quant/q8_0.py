@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import half, join_rows, split_blocks
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import half
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of Q8_0; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
+def q8_0(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of Q8_0: [block, bytes] uint8 to float32 [block, elements]."""
     q = b[:, 2:34].view(torch.int8)
-    return join_rows(facts, raw, half(b, 0) * q.float())
+    return half(b, 0) * q.float()

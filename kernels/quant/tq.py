@@ -15,19 +15,18 @@ from __future__ import annotations
 
 import torch
 
-from kernels.quant.bits import half, join_rows, planes, split_blocks
-from kernels.quant.facts import FormatFacts
+from kernels.quant.bits import half, planes
 
 
-def decode(facts: FormatFacts, raw: torch.Tensor) -> torch.Tensor:
-    """Decode rows of either format; see ``QuantFormat.decode``."""
-    b = split_blocks(facts, raw)
-    if facts.name == "tq1_0":
-        runs = (_digits(b[:, 0:32], 5), _digits(b[:, 32:48], 5), _digits(b[:, 48:52], 4))
-        digits, d = torch.cat(runs, dim=1), half(b, 52)
-    else:
-        digits, d = planes(b[:, 0:64], 2, 32), half(b, 64)
-    return join_rows(facts, raw, d * (digits - 1).float())
+def tq1_0(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of TQ1_0: [block, bytes] uint8 to float32 [block, elements]."""
+    runs = (_digits(b[:, 0:32], 5), _digits(b[:, 32:48], 5), _digits(b[:, 48:52], 4))
+    return half(b, 52) * (torch.cat(runs, dim=1) - 1).float()
+
+
+def tq2_0(b: torch.Tensor) -> torch.Tensor:
+    """Decode blocks of TQ2_0: [block, bytes] uint8 to float32 [block, elements]."""
+    return half(b, 64) * (planes(b[:, 0:64], 2, 32) - 1).float()
 
 
 def _digits(run: torch.Tensor, count: int) -> torch.Tensor:

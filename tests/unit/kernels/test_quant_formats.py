@@ -89,6 +89,20 @@ def test_strided_rows_decode_like_contiguous_ones(name: str) -> None:
     assert torch.equal(FORMATS[name].decode(strided).view(torch.int32), wanted)
 
 
+@pytest.mark.parametrize("limit", [1, 64, 96, 200])
+def test_slices_of_rows_join_without_a_seam(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    raw = torch.from_numpy(_random_rows("q8_0", 7, 3))
+    whole = FORMATS["q8_0"].decode(raw).view(torch.int32)
+    monkeypatch.setattr("kernels.quant.decode.SLICE_ELEMENTS", limit)
+    assert torch.equal(FORMATS["q8_0"].decode(raw).view(torch.int32), whole)
+
+
+@pytest.mark.parametrize("shape", [(0, 34), (3, 0), (0, 0)])
+def test_no_rows_and_empty_rows_decode_to_nothing(shape: tuple[int, int]) -> None:
+    found = FORMATS["q8_0"].decode(torch.zeros(shape, dtype=torch.uint8))
+    assert found.shape == (shape[0], shape[1] // 34 * 32)
+
+
 def test_q4_0_by_hand() -> None:
     values = _decode("q4_0", pack("<e", 0.5) + bytes([0x1F, *[0x88] * 15]))
     assert values == [3.5] + [0.0] * 15 + [-3.5] + [0.0] * 15
