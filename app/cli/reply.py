@@ -7,9 +7,9 @@ from typing import Final
 
 from app.cli.chat_log import ReplyLog
 from app.cli.output import Output, OutputClosed, OutputFailed
-from app.errors import ENGINE_DIED, EngineRefused, EngineUnavailable, StoreError
+from app.errors import EngineUnavailable, StoreError
 from app.link.client import EngineClient
-from app.link.mailbox import Mailbox
+from app.link.mailbox import Mailbox, refusal
 from engine.protocol import ChatMessage, Failure, Finished, Sampling, Tokens
 
 STOP_LIMIT_S: Final = 5.0
@@ -98,7 +98,7 @@ class RunningReply:
                 case Failure():
                     if self._log is not None:
                         self._log.fail(message)
-                    raise _error(message)
+                    raise refusal(message)
                 case _:
                     pass
         raise EngineUnavailable("The engine ended the reply without a word.")
@@ -108,10 +108,3 @@ class RunningReply:
             self._output.text(tokens.text)
         if self._log is not None:
             self._log.add(tokens)
-
-
-def _error(failure: Failure) -> EngineRefused | EngineUnavailable:
-    # The app's own sentence for a death speaks of a restart, which no command makes.
-    if failure.code == ENGINE_DIED:
-        return EngineUnavailable(failure.sentence)
-    return EngineRefused(failure)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import TypeVar
 
-from app.errors import EngineRefused, EngineUnavailable
+from app.errors import ENGINE_DIED, EngineRefused, EngineUnavailable
 from app.link.events import LAST_MESSAGES
 from engine.protocol import EngineMessage, Failure
 
@@ -48,13 +48,14 @@ class Mailbox:
 
         Raises:
             EngineRefused: it is a Failure.
-            EngineUnavailable: nothing came for ``limit_s``, or an answer of another kind.
+            EngineUnavailable: the engine died, nothing came for ``limit_s``, or an answer of
+                another kind.
         """
         for message in self.messages(limit_s):
             if isinstance(message, kind):
                 return message
             if isinstance(message, Failure):
-                raise EngineRefused(message)
+                raise refusal(message)
         raise EngineUnavailable("The engine answered with something else than was asked for.")
 
     def _next(self, limit_s: float | None) -> EngineMessage:
@@ -68,3 +69,13 @@ class Mailbox:
                     raise EngineUnavailable(
                         f"The engine did not answer within {limit_s:.0f} seconds."
                     ) from None
+
+
+def refusal(failure: Failure) -> EngineRefused | EngineUnavailable:
+    """A failure as an exception for who waits.
+
+    A death keeps its own sentence: the table's speaks of a restart, and who waits makes none.
+    """
+    if failure.code == ENGINE_DIED:
+        return EngineUnavailable(failure.sentence)
+    return EngineRefused(failure)
