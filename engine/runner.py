@@ -6,12 +6,41 @@ the row's lane holds. It knows no text, no sampling and no queue. Used from the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
+from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
+from engine.checkpoint.source import CheckpointSource
+from engine.config import EngineConfig
+from engine.memory.ledger import Ledger
+from engine.models.spec import ModelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerParts:
+    """What a runner is built from.
+
+    Attributes:
+        context_tokens: the longest stream; scratch is sized for it.
+        streams: the most rows of one step.
+        progress: called with bytes done and in all while weights are prepared.
+        resources: takes over what the runner needs to have closed, in reverse order.
+    """
+
+    spec: ModelSpec
+    source: CheckpointSource
+    kv: KvArena
+    config: EngineConfig
+    context_tokens: int
+    streams: int
+    ledger: Ledger
+    progress: Callable[[int, int], None]
+    resources: ExitStack
 
 
 class Runner(Protocol):
@@ -48,6 +77,3 @@ class Runner(Protocol):
         Returns:
             [len(lanes), vocabulary] float32, valid until the next call.
         """
-
-    def close(self) -> None:
-        """Free the weights, scratch and threads."""

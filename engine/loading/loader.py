@@ -29,6 +29,7 @@ from engine.models import model_spec
 from engine.models.spec import ModelSpec
 from engine.protocol import CheckpointFacts, Load, ModelFacts, Phase, Planned
 from engine.protocol import Plan as PlanWish
+from engine.sampling.recommended import completed
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
 
@@ -82,7 +83,8 @@ class CheckpointLoader:
                 report=report,
                 stack=stack,
             )
-            defaults = source.generation_defaults
+            tokens = source.tokenizer
+            defaults = completed(source.generation_defaults, source.architecture, tokens.pre)
             prompts = CheckpointPrompts(tokenizer, template, defaults, spec.vocabulary)
             facts = _model_facts(
                 wish.path, source, spec, plan, template=template, notes=tokenizer.notes
@@ -134,7 +136,7 @@ class CheckpointLoader:
         if self._ledger.pool(RAM).held_bytes == 0:
             self._ledger.set_capacity(RAM, capacity_bytes(self._measure()))
         empty = Ledger({RAM: self._ledger.pool(RAM).capacity_bytes}).pool(RAM)
-        taken = footprint(source, spec, PAGE_ROWS, wish.streams)
+        taken = footprint(source, spec, PAGE_ROWS, wish.streams, wide=wide)
         return plan_placement(empty, taken, geometry, Wish(wish.context_tokens, wish.streams))
 
 

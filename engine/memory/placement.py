@@ -1,7 +1,7 @@
 """The planner: facts about machine, checkpoint and wish to a plan, or a refusal with numbers.
 
 Pure. It needs metadata only, so a plan can be shown before weights are read or even downloaded.
-Today one rung stands: everything resident in RAM, weights mapped from their file.
+Today one rung stands: everything resident in RAM.
 
 KV bytes are those of whole pages: a full group holds every row of a stream, a sliding one at most
 window + chunk rows and what alignment adds (``engine.cache.lane.most_live_pages``).
@@ -172,7 +172,7 @@ def _lines(
             pool=pool,
             owner="weights",
             bytes=footprint.weight_bytes,
-            reason="mapped from the file, so the system may drop and read them again",
+            reason="laid out in memory for this processor",
         ),
         PlanLine(
             pool=pool,

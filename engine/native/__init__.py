@@ -3,13 +3,12 @@
 from engine.native.buffers import NativeSizes, native_sizes
 from engine.native.program import unsupported_by_native
 from engine.native.runner import NativeRunner
-from engine.native.weights import StoredWeights, decoded_bytes
+from engine.native.weights import StoredWeights
 
 __all__ = [
     "NativeRunner",
     "NativeSizes",
     "StoredWeights",
-    "decoded_bytes",
     "native_sizes",
     "unsupported_by_native",
 ]

@@ -12,8 +12,8 @@ import torch
 
 from engine.cache.pages import PAGE_ROWS, pages_for
 from engine.models.spec import ModelSpec
-from kernels.cpu.library import Library
-from kernels.cpu.records import GROUP, Activations, Isa
+from kernels.cpu.library import Pool
+from kernels.cpu.records import GROUP, Activations
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,7 @@ class NativeSizes:
         return 4 * (shared + self.step_rows * a_step_row + scratch) + codes
 
 
-def native_sizes(
-    spec: ModelSpec, context_tokens: int, streams: int, threads: int, library: Library, isa: Isa
-) -> NativeSizes:
+def native_sizes(spec: ModelSpec, context_tokens: int, streams: int, pool: Pool) -> NativeSizes:
     """The buffers that a model needs for chunks of one page and steps of ``streams`` rows."""
     inputs, outputs, partials, chunk_scratch = spec.hidden, spec.hidden, 0, 0
     pages = pages_for(context_tokens)
@@ -64,12 +62,12 @@ def native_sizes(
         inputs = max(inputs, heads * dim, width)
         outputs = max(outputs, (heads + 2 * kv_heads) * dim, 2 * width)
         partials = max(partials, heads * pages * (dim + 2))
-        chunk_scratch = max(chunk_scratch, library.chunk_scratch(heads, kv_heads, dim))
+        chunk_scratch = max(chunk_scratch, pool.chunk_scratch(heads, kv_heads, dim))
     ropes = {layer.attention.rope for layer in spec.layers if layer.attention.rope is not None}
     return NativeSizes(
         rows=PAGE_ROWS,
         step_rows=streams,
-        threads=threads,
+        threads=pool.threads,
         hidden=spec.hidden,
         inputs=inputs,
         outputs=outputs,
@@ -77,7 +75,7 @@ def native_sizes(
         partial_pages=pages,
         angles=sum(2 * len(rope.frequencies) for rope in ropes),
         vocabulary=spec.vocabulary,
-        dense_scratch=library.dense_scratch(int(isa), PAGE_ROWS),
+        dense_scratch=pool.dense_scratch(PAGE_ROWS),
         chunk_scratch=chunk_scratch,
     )
 

@@ -55,7 +55,7 @@ class OperationBuilder:
 
     def embed(self) -> Entry:
         """Token ids to the residual."""
-        weight = self._weights.weight(Linear(self.spec.embedding))
+        weight = self._weights.file_rows(self.spec.embedding)
         residual = self._buffers.residual.data_ptr()
         return Kind.EMBED, records.Embed(weight, residual, self.spec.embedding_scale, 0)
 
@@ -66,9 +66,7 @@ class OperationBuilder:
         frequencies = (ctypes.c_double * pairs)(*rope.frequencies)
         self._angles[rope] = table
         self._frequencies.append(frequencies)
-        return Kind.ANGLES, records.Angles(
-            frequencies, table.data_ptr(), pairs, rope.magnitude, 0
-        )
+        return Kind.ANGLES, records.Angles(frequencies, table.data_ptr(), pairs, rope.magnitude, 0)
 
     def residual(self, *, adds: bool, post: Norm | None, then: Norm | None) -> Entry:
         """Add the last product to the residual, after ``post``; ``then`` norms the next input."""
@@ -98,7 +96,7 @@ class OperationBuilder:
         )
         offset = 0
         for part, linear in enumerate(linears):
-            weight = self._weights.weight(linear)
+            weight = self._weights.product(linear)
             record.weights[part] = weight
             record.offsets[part] = offset
             offset += weight.rows
@@ -110,7 +108,7 @@ class OperationBuilder:
         record = records.Product(
             source=self._inputs, output=logits.data_ptr(), stride=logits.stride(0), count=1
         )
-        record.weights[0] = self._weights.weight(Linear(self.spec.head))
+        record.weights[0] = self._weights.product(Linear(self.spec.head))
         return Kind.PRODUCT, record
 
     def rotate(self, attention: AttentionSpec) -> Entry:

@@ -20,7 +20,7 @@ from kernels.cpu.library import Pool
 class NativeRunner:
     """Prompt chunks and shared steps on the CPU; used from the engine thread only.
 
-    Owns the pool of threads, the scratch and the programs.
+    Owns the scratch and the programs; the pool, the weights and the pages are its maker's.
     """
 
     def __init__(
@@ -32,8 +32,6 @@ class NativeRunner:
         sizes: NativeSizes,
     ) -> None:
         self._groups = len(spec.groups)
-        self._weights = weights
-        self._pool = pool
         self._buffers = NativeBuffers(sizes)
         self._programs = NativePrograms(spec, weights, kv, pool, self._buffers)
 
@@ -70,11 +68,6 @@ class NativeRunner:
         arrays = RowArrays(lanes, ids, positions, self._groups)
         self._programs.step.run(arrays.rows(0, len(lanes)))
         return self._buffers.logits[: len(lanes)]
-
-    def close(self) -> None:
-        """End the threads and drop the weights; may be repeated."""
-        self._pool.close()
-        self._weights.close()
 
     def _body(self, lane: Lane, ids: Sequence[int], position: int) -> RowArrays:
         count = len(ids)

@@ -66,7 +66,9 @@ class FrameWriter:
 class FrameReader(Generic[Received]):
     """Reads messages from one source. Owns the sequence number; used from one thread."""
 
-    def __init__(self, source: ByteSource, decoder: msgspec.msgpack.Decoder[tuple[int, Received]]) -> None:
+    def __init__(
+        self, source: ByteSource, decoder: msgspec.msgpack.Decoder[tuple[int, Received]]
+    ) -> None:
         self._source = source
         self._decoder = decoder
         self._sequence = 0

@@ -16,7 +16,9 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 Milliseconds = Annotated[float, msgspec.Meta(ge=0)]
 Role = Literal["system", "user", "assistant"]
 Region = Literal["answer", "thinking"]
-StopReason = Literal["end-of-turn", "stop-string", "max-tokens", "context-full", "stopped", "failed"]
+StopReason = Literal[
+    "end-of-turn", "stop-string", "max-tokens", "context-full", "stopped", "failed"
+]
 Phase = Literal["open", "tokenizer", "weights", "warm-up", "prefill"]
 
 

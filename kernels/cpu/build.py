@@ -23,7 +23,15 @@ TARGETS = {
 COMMON = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 STRICT = (*COMMON, "-fno-strict-aliasing", "-fvisibility=hidden", "-fno-sanitize=all", "-g0")
 AVX2 = ("-mavx2", "-mfma", "-mf16c")
-AVX512 = (*AVX2, "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mprefer-vector-width=512")
+AVX512 = (
+    *AVX2,
+    "-mavx512f",
+    "-mavx512bw",
+    "-mavx512vl",
+    "-mavx512dq",
+    "-mavx512vnni",
+    "-mprefer-vector-width=512",
+)
 UNITS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("pool", "pool.c", ()),
     ("step", "step.c", ()),

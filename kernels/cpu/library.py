@@ -1,7 +1,8 @@
 """The native CPU library: found, loaded, and run on a pool of threads.
 
 ``Pool`` owns the worker threads. It is used from one thread at a time; a call releases the
-interpreter lock while it runs.
+interpreter lock while it runs. Nothing here loads torch: the doctor and the handshake ask which
+instruction set would be used.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from collections.abc import Callable
 from ctypes import c_int32, c_int64, c_void_p
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
-
-import torch
+from typing import TYPE_CHECKING, Any, Self
 
 from kernels.cpu.records import Activations, Isa, Operation, Rows, Target, Weight
 
+if TYPE_CHECKING:
+    import torch
+
 _NAMES = {"linux": "hearth_cpu-linux-x86_64.so", "win32": "hearth_cpu-windows-x86_64.dll"}
-_DTYPES = {Target.FLOAT32: torch.float32, Target.BFLOAT16: torch.bfloat16}
+_ITEM_BYTES = {4: Target.FLOAT32, 2: Target.BFLOAT16}
 
 
 class LibraryUnavailable(Exception):
@@ -58,6 +60,12 @@ class Library:
             c_void_p,
             c_int64,
         )
+        self.layout_bytes = _entry(
+            loaded, "hearth_layout_bytes", c_int64, c_void_p, ctypes.POINTER(Weight)
+        )
+        self.layout = _entry(
+            loaded, "hearth_layout", None, c_void_p, ctypes.POINTER(Weight), c_void_p
+        )
         self.dense_scratch = _entry(loaded, "hearth_dense_scratch", c_int64, c_int32, c_int64)
         self.chunk_scratch = _entry(
             loaded, "hearth_chunk_scratch", c_int64, c_int64, c_int64, c_int64
@@ -95,12 +103,12 @@ class Pool:
         self._library.step(self._open(), address, len(operations), ctypes.byref(rows))
 
     def decode(self, weight: Weight, first: int, to: torch.Tensor) -> None:
-        """Decode weight rows ``first ...`` into ``to``.
+        """Decode weight rows ``first ...`` of a weight as the file stores it into ``to``.
 
         Args:
             to: [rows, columns], float32 or bfloat16, rows contiguous.
         """
-        target = next(key for key, dtype in _DTYPES.items() if dtype == to.dtype)
+        target = _ITEM_BYTES[to.element_size()]
         self._library.decode(
             self._open(),
             ctypes.byref(weight),
@@ -110,6 +118,26 @@ class Pool:
             to.data_ptr(),
             to.stride(0),
         )
+
+    def layout_bytes(self, weight: Weight) -> int:
+        """Bytes of a weight laid out in strips, 0 where its format has none."""
+        return int(self._library.layout_bytes(self._open(), ctypes.byref(weight)))
+
+    def layout(self, weight: Weight, to: torch.Tensor) -> None:
+        """Lay a weight, as the file stores it, out in strips.
+
+        Args:
+            to: [layout_bytes] uint8, contiguous.
+        """
+        self._library.layout(self._open(), ctypes.byref(weight), to.data_ptr())
+
+    def dense_scratch(self, rows: int) -> int:
+        """Floats of scratch that a thread needs for dense products of at most ``rows`` rows."""
+        return int(self._library.dense_scratch(int(self.isa), rows))
+
+    def chunk_scratch(self, heads: int, kv_heads: int, head_dim: int) -> int:
+        """Floats of scratch that a thread needs for a prompt chunk's attention."""
+        return int(self._library.chunk_scratch(heads, kv_heads, head_dim))
 
     def prepare(self, to: Activations, rows: int, columns: int) -> None:
         """Fill codes, scales and sums from ``to.values``."""

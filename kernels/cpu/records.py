@@ -60,7 +60,7 @@ class Activations(ctypes.Structure):
 
 
 class Weight(ctypes.Structure):
-    """A weight (rows, columns) in quant blocks, as the file stores it."""
+    """A weight (rows, columns): the file's rows of quant blocks, or strips laid out of them."""
 
     _fields_ = (
         ("bytes", c_void_p),
@@ -69,7 +69,7 @@ class Weight(ctypes.Structure):
         ("columns", c_int64),
         ("row_bytes", c_int64),
         ("format", c_int32),
-        ("reserved", c_int32),
+        ("is_strips", c_int32),
     )
 
 

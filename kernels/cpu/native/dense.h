@@ -8,7 +8,7 @@
 #define HEARTH_DENSE_H
 
 #include "operations.h"
-#include "products.h"
+#include "strips.h"
 
 enum {
     TILE_ROWS = LANES == 16 ? 12 : 6, /* as many sums as the registers hold beside a panel row */
@@ -91,6 +91,15 @@ static inline void transpose8(const float *from, int64_t from_stride, float *to,
  * weight's end are zero. `decoded` has room for HEARTH_BLOCK rows of HEARTH_DEPTH floats. */
 static void pack_weight(const hearth_weight *weight, int64_t row, int64_t from, int64_t depth,
                         float *packed, float *decoded) {
+    if (weight->is_strips) {
+        const strip_format *format = strips_of(weight->format);
+        for (int64_t lane = 0; lane < PANEL && row + lane < weight->rows; lane += LANES) {
+            const uint8_t *strip =
+                weight->bytes + (row + lane) / LANES * strip_bytes(format, weight->columns);
+            format->floats(strip, from, depth, packed + lane, PANEL);
+        }
+        return;
+    }
     for (int64_t block = 0; block < PANEL; block += HEARTH_BLOCK) {
         for (int64_t r = 0; r < HEARTH_BLOCK; r++) {
             int64_t at = row + block + r;

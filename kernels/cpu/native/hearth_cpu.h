@@ -61,7 +61,8 @@ typedef struct {
     int64_t group_stride;
 } hearth_activations;
 
-/* A weight (rows, columns), row after row of quant blocks, as the file stores it. */
+/* A weight (rows, columns): row after row of quant blocks as the file stores it, row_bytes each, or
+ * strips as hearth_layout lays it out. */
 typedef struct {
     const uint8_t *bytes;
     const float *bias; /* rows floats, or NULL */
@@ -69,7 +70,7 @@ typedef struct {
     int64_t columns;
     int64_t row_bytes;
     int32_t format;
-    int32_t reserved;
+    int32_t is_strips;
 } hearth_weight;
 
 /* Row `id` of the embedding, times `scale`, into `residual`. */
@@ -216,7 +217,12 @@ HEARTH_API void hearth_pool_close(hearth_pool *pool);
 HEARTH_API int32_t hearth_has_format(int32_t format);
 HEARTH_API void hearth_step(hearth_pool *pool, const hearth_operation *operations, int64_t count,
                             const hearth_rows *rows);
+/* Bytes of a weight laid out in strips, 0 where its format has none. */
+HEARTH_API int64_t hearth_layout_bytes(const hearth_pool *pool, const hearth_weight *weight);
+/* Lays `weight`, as the file stores it, out in strips: a permutation, no value changes. */
+HEARTH_API void hearth_layout(hearth_pool *pool, const hearth_weight *weight, uint8_t *to);
 /* weight rows [first, first + rows) as float or bfloat16 into `to`, `to_stride` elements a row. */
+/* Not for strips. */
 HEARTH_API void hearth_decode(hearth_pool *pool, const hearth_weight *weight, int64_t first,
                               int64_t rows, int32_t target, void *to, int64_t to_stride);
 /* Floats of scratch that a thread needs for dense products of at most `rows` rows. */

@@ -67,6 +67,46 @@ static inline lanes codes_fma2(lanes sum, codes32 weights, const int16_t *activa
     lanes scale = _mm512_mask_blend_ps(0xFF00, _mm512_set1_ps(first), _mm512_set1_ps(second));
     return _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), scale, sum);
 }
+static inline void codes_spill(int16_t *to, codes32 c) { _mm512_storeu_si512((void *)to, c); }
+
+/* LANES words of 32 bits, or of two int16 */
+typedef __m512i words32;
+static inline words32 words_zero(void) { return _mm512_setzero_si512(); }
+static inline words32 words_all(int32_t x) { return _mm512_set1_epi32(x); }
+static inline words32 words_load(const void *p) { return _mm512_loadu_si512(p); }
+static inline words32 words_and(words32 a, int32_t m) {
+    return _mm512_and_si512(a, _mm512_set1_epi32(m));
+}
+static inline words32 words_or(words32 a, words32 b) { return _mm512_or_si512(a, b); }
+static inline words32 words_add(words32 a, words32 b) { return _mm512_add_epi32(a, b); }
+static inline words32 words_sub(words32 a, words32 b) { return _mm512_sub_epi32(a, b); }
+static inline words32 words_shift_left(words32 a, int n) {
+    return _mm512_sll_epi16(a, _mm_cvtsi32_si128(n));
+}
+static inline words32 words_shift_right(words32 a, int n) {
+    return _mm512_srl_epi16(a, _mm_cvtsi32_si128(n));
+}
+static inline words32 words_shift_signed(words32 a, int n) {
+    return _mm512_sra_epi16(a, _mm_cvtsi32_si128(n));
+}
+/* sum + the products of both int16 of each lane with a pair of activations */
+static inline words32 words_dot(words32 sum, words32 codes, const int16_t *pair) {
+    int32_t both;
+    __builtin_memcpy(&both, pair, 4);
+    return _mm512_dpwssd_epi32(sum, codes, _mm512_set1_epi32(both));
+}
+/* the low or high int16 of each lane */
+static inline words32 words_half(words32 a, int high) {
+    return _mm512_srai_epi32(high ? a : _mm512_slli_epi32(a, 16), 16);
+}
+static inline lanes words_to_lanes(words32 a) { return _mm512_cvtepi32_ps(a); }
+static inline lanes lanes_from_u8(const uint8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p)));
+}
+static inline lanes lanes_from_i8(const int8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
+}
+
 /* 32 values into 32 int16, times `inverse`, rounded to nearest; returns their sum */
 static inline int32_t codes_store(int16_t *to, const float *values, float inverse) {
     lanes k = lanes_all(inverse);
@@ -157,6 +197,45 @@ static inline lanes codes_fma2(lanes sum, codes32 weights, const int16_t *activa
     sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(low), _mm256_set1_ps(first), sum);
     return _mm256_fmadd_ps(_mm256_cvtepi32_ps(high), _mm256_set1_ps(second), sum);
 }
+static inline void codes_spill(int16_t *to, codes32 c) {
+    _mm256_storeu_si256((void *)to, c.low);
+    _mm256_storeu_si256((void *)(to + 16), c.high);
+}
+
+typedef __m256i words32;
+static inline words32 words_zero(void) { return _mm256_setzero_si256(); }
+static inline words32 words_all(int32_t x) { return _mm256_set1_epi32(x); }
+static inline words32 words_load(const void *p) { return _mm256_loadu_si256(p); }
+static inline words32 words_and(words32 a, int32_t m) {
+    return _mm256_and_si256(a, _mm256_set1_epi32(m));
+}
+static inline words32 words_or(words32 a, words32 b) { return _mm256_or_si256(a, b); }
+static inline words32 words_add(words32 a, words32 b) { return _mm256_add_epi32(a, b); }
+static inline words32 words_sub(words32 a, words32 b) { return _mm256_sub_epi32(a, b); }
+static inline words32 words_shift_left(words32 a, int n) {
+    return _mm256_sll_epi16(a, _mm_cvtsi32_si128(n));
+}
+static inline words32 words_shift_right(words32 a, int n) {
+    return _mm256_srl_epi16(a, _mm_cvtsi32_si128(n));
+}
+static inline words32 words_shift_signed(words32 a, int n) {
+    return _mm256_sra_epi16(a, _mm_cvtsi32_si128(n));
+}
+static inline words32 words_dot(words32 sum, words32 codes, const int16_t *pair) {
+    int32_t both;
+    __builtin_memcpy(&both, pair, 4);
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(codes, _mm256_set1_epi32(both)));
+}
+static inline words32 words_half(words32 a, int high) {
+    return _mm256_srai_epi32(high ? a : _mm256_slli_epi32(a, 16), 16);
+}
+static inline lanes words_to_lanes(words32 a) { return _mm256_cvtepi32_ps(a); }
+static inline lanes lanes_from_u8(const uint8_t *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p)));
+}
+static inline lanes lanes_from_i8(const int8_t *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p)));
+}
 static inline int32_t codes_store(int16_t *to, const float *values, float inverse) {
     lanes k = lanes_all(inverse);
     __m256i a = _mm256_cvtps_epi32(lanes_mul(lanes_load(values), k));
@@ -182,6 +261,14 @@ static inline void codes_to_floats(codes32 c, float *to) {
 }
 
 #endif
+
+/* the sum of 16 int16 */
+static inline int32_t half_sum(const int16_t *p) {
+    __m256i pairs = _mm256_madd_epi16(_mm256_loadu_si256((const void *)p), _mm256_set1_epi16(1));
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
+    return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xB1)));
+}
 
 static inline float half_at(const uint8_t *p) {
     uint16_t bits;

@@ -112,6 +112,34 @@ static activation_row activation_row_of(const hearth_activations *from, int64_t 
                             from->sums + row * from->group_stride};
 }
 
+/* Strips: LANES results of up to STRIP_ROWS rows at a time. */
+static void one_strips(const hearth_team *team, const hearth_product *op, int part,
+                       const hearth_rows *rows) {
+    const hearth_weight *weight = &op->weights[part];
+    const strip_format *format = strips_of(weight->format);
+    int64_t bytes = strip_bytes(format, weight->columns), first, last;
+    hearth_share(team, (weight->rows + LANES - 1) / LANES, &first, &last);
+    for (int64_t s = first; s < last; s++) {
+        int64_t at = s * LANES, left = weight->rows - at, count = left < LANES ? left : LANES;
+        for (int64_t row = rows->first; row < end_of(rows); row += STRIP_ROWS) {
+            float results[STRIP_ROWS][LANES], *each[STRIP_ROWS];
+            activation_row x[STRIP_ROWS];
+            int together = end_of(rows) - row < STRIP_ROWS ? (int)(end_of(rows) - row) : STRIP_ROWS;
+            for (int n = 0; n < together; n++) {
+                x[n] = activation_row_of(op->from, row + n);
+                each[n] = results[n];
+            }
+            format->rows(weight->bytes + s * bytes, weight->columns, x, each, together);
+            for (int n = 0; n < together; n++) {
+                float *to = op->output + (row + n) * op->stride + op->offsets[part] + at;
+                for (int64_t i = 0; i < count; i++) {
+                    to[i] = results[n][i] + (weight->bias != 0 ? weight->bias[at + i] : 0.0f);
+                }
+            }
+        }
+    }
+}
+
 static void one_weight(const hearth_team *team, const hearth_product *op, int part,
                        const hearth_rows *rows) {
     const hearth_weight *weight = &op->weights[part];
@@ -135,7 +163,11 @@ static void one_weight(const hearth_team *team, const hearth_product *op, int pa
 static void product(const hearth_team *team, const void *record, const hearth_rows *rows) {
     const hearth_product *op = record;
     for (int part = 0; part < op->count; part++) {
-        one_weight(team, op, part, rows);
+        if (op->weights[part].is_strips) {
+            one_strips(team, op, part, rows);
+        } else {
+            one_weight(team, op, part, rows);
+        }
     }
 }
 
@@ -473,8 +505,26 @@ static void decode(const hearth_team *team, const hearth_decoding *work) {
     }
 }
 
+static int64_t layout_bytes(const hearth_weight *weight) {
+    const strip_format *format = strips_of(weight->format);
+    int64_t strips = (weight->rows + LANES - 1) / LANES;
+    return format != 0 ? strips * strip_bytes(format, weight->columns) : 0;
+}
+
+static void layout(const hearth_team *team, const hearth_laying *work) {
+    const hearth_weight *weight = work->weight;
+    const strip_format *format = strips_of(weight->format);
+    int64_t bytes = strip_bytes(format, weight->columns), first, last;
+    hearth_share(team, (weight->rows + LANES - 1) / LANES, &first, &last);
+    for (int64_t s = first; s < last; s++) {
+        format->layout(weight, s, work->to + s * bytes);
+    }
+}
+
 const hearth_operations HEARTH_OPERATIONS = {
     .kinds = {embed, residual, product, angles, rotate, attend, merge, gate, dense, chunk},
     .decode = decode,
+    .layout_bytes = layout_bytes,
+    .layout = layout,
     .prepare = prepare,
 };

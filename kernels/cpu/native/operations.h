@@ -29,8 +29,15 @@ typedef struct {
 } hearth_preparing;
 
 typedef struct {
+    const hearth_weight *weight;
+    uint8_t *to;
+} hearth_laying;
+
+typedef struct {
     hearth_operate kinds[HEARTH_KINDS];
     void (*decode)(const hearth_team *team, const hearth_decoding *decoding);
+    int64_t (*layout_bytes)(const hearth_weight *weight);
+    void (*layout)(const hearth_team *team, const hearth_laying *laying);
     void (*prepare)(const hearth_team *team, const hearth_preparing *preparing);
 } hearth_operations;
 

@@ -31,7 +31,7 @@ int32_t hearth_best_isa(void) {
         return HEARTH_ISA_NONE;
     }
     wanted = bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ;
-    if ((b & wanted) == wanted && (saved_states() & SAVES_AVX512) == SAVES_AVX512) {
+    if ((b & wanted) == wanted && (c & bit_AVX512VNNI) && (saved_states() & SAVES_AVX512) == SAVES_AVX512) {
         return HEARTH_ISA_AVX512;
     }
     return HEARTH_ISA_AVX2;
@@ -112,4 +112,23 @@ void hearth_prepare(hearth_pool *pool, const hearth_activations *to, int64_t row
                     int64_t columns) {
     preparing work = {operations_of(pool), {to, rows, columns}};
     hearth_pool_run(pool, run_preparing, &work);
+}
+
+int64_t hearth_layout_bytes(const hearth_pool *pool, const hearth_weight *weight) {
+    return operations_of(pool)->layout_bytes(weight);
+}
+
+typedef struct {
+    const hearth_operations *table;
+    hearth_laying laying;
+} laying;
+
+static void run_laying(const hearth_team *team, const void *argument) {
+    const laying *work = argument;
+    work->table->layout(team, &work->laying);
+}
+
+void hearth_layout(hearth_pool *pool, const hearth_weight *weight, uint8_t *to) {
+    laying work = {operations_of(pool), {weight, to}};
+    hearth_pool_run(pool, run_laying, &work);
 }

@@ -1,0 +1,91 @@
+"""The backend: decides what computes a model on this machine, and builds it.
+
+On the CPU that is the native library. ``compute=float32``, a processor without AVX2 or a model of
+odd widths takes torch instead, and the log says so.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+
+from engine.config import Compute
+from engine.device import device_facts
+from engine.forward import DequantizedProducts, TorchRunner, Weights
+from engine.forward.products import linears
+from engine.memory.pools import RAM
+from engine.native import NativeRunner, StoredWeights, native_sizes, unsupported_by_native
+from engine.runner import Runner, RunnerParts
+from kernels.cpu.library import Library, LibraryUnavailable, Pool
+
+WEIGHTS = "weights"
+WORKSPACE = "workspace"
+
+_LOG = logging.getLogger(__name__)
+
+
+def build_runner(parts: RunnerParts) -> Runner:
+    """Build the runner that the configuration and this machine ask for.
+
+    Raises:
+        MemoryRefused: weights or scratch do not fit.
+    """
+    library = _library(parts)
+    threads = device_facts(parts.config.threads).threads
+    if library is None:
+        torch.set_num_threads(threads)
+        return _torch_runner(parts)
+    # The native pool does the work; torch's own threads would only spin beside it.
+    torch.set_num_threads(1)
+    return _native_runner(parts, library, threads)
+
+
+def _library(parts: RunnerParts) -> Library | None:
+    if parts.config.compute is Compute.FLOAT32:
+        return None
+    reason = unsupported_by_native(parts.spec)
+    if reason is None:
+        try:
+            return Library()
+        except LibraryUnavailable as error:
+            reason = str(error)
+    _LOG.warning("native library not used reason=%r", reason)
+    return None
+
+
+def _native_runner(parts: RunnerParts, library: Library, threads: int) -> Runner:
+    spec, source, stack = parts.spec, parts.source, parts.resources
+    products = linears(spec)
+    pool = stack.enter_context(Pool(library, threads))
+    weights = StoredWeights(source, library, pool)
+    size = weights.arena_bytes(products) + weights.decoded_bytes(products)
+    sizes = native_sizes(spec, parts.context_tokens, parts.streams, pool)
+    leases = [
+        stack.enter_context(parts.ledger.reserve(WEIGHTS, {RAM: size})),
+        stack.enter_context(parts.ledger.reserve(WORKSPACE, {RAM: sizes.total_bytes})),
+    ]
+    stack.callback(weights.close)
+    done, total = 0, sum(source.tensors[linear.weight].size_bytes for linear in set(products))
+    for part in weights.lay_out(products):
+        done += part
+        parts.progress(min(done, total), total)
+    runner = NativeRunner(spec, weights, parts.kv, pool, sizes)
+    for lease in leases:
+        lease.commit()
+    _LOG.info("native runner built isa=%s threads=%d bytes=%d", pool.isa.name, threads, size)
+    return runner
+
+
+def _torch_runner(parts: RunnerParts) -> Runner:
+    shapes = {linear.weight: None for linear in linears(parts.spec)}
+    tensors = [parts.source.tensors[name] for name in shapes]
+    size = sum(4 * rows * columns for rows, columns in (facts.shape for facts in tensors))
+    lease = parts.resources.enter_context(parts.ledger.reserve(WEIGHTS, {RAM: size}))
+    parts.progress(0, size)
+    weights = Weights(parts.source)
+    products = DequantizedProducts(parts.spec, weights)
+    parts.resources.callback(products.close)
+    lease.commit()
+    parts.progress(size, size)
+    return TorchRunner(parts.spec, weights, products, parts.kv.tensors)
