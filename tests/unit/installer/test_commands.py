@@ -1,0 +1,67 @@
+"""The two commands read their own arguments, pass the rest on, and refuse a wrong Python."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from installer.commands import alone, main, parse
+from installer.places import ROOT
+from installer.problems import SetupProblem
+
+BOOTSTRAP = ROOT / "installer" / "bootstrap.py"
+
+
+def test_what_follows_the_dashes_is_passed_on_untouched() -> None:
+    wish, rest = parse(["run", "--torch", "cpu", "--", "ask", "--torch", "--", "hi"])
+    assert (wish.command, wish.torch) == ("run", "cpu")
+    assert rest == ["ask", "--torch", "--", "hi"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["walk"], ["run", "--torch", "rocm"], ["run", "ask"]])
+def test_what_makes_no_sense_ends_with_code_two(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "bootstrap.py" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("version", [(3, 10, 14), (3, 7, 0)])
+def test_an_old_python_is_told_in_one_sentence(version: tuple[int, ...]) -> None:
+    pretend = (
+        f"import sys, runpy; sys.version_info = {version}; "
+        f"runpy.run_path({str(BOOTSTRAP)!r}, run_name='__main__')"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", pretend], capture_output=True, text=True, check=False
+    )
+    found = ".".join(map(str, version))
+    assert ended.returncode == 1
+    assert ended.stderr == f"hearth: Python 3.11 or newer is needed, found {found}.\n"
+
+
+def test_old_pythons_can_read_the_file_that_tells_them() -> None:
+    assert ast.parse(BOOTSTRAP.read_text("utf-8"), feature_version=(3, 7))
+
+
+def test_set_up_needs_nothing_but_the_standard_library() -> None:
+    probe = "import installer.commands, sys; print(*sorted(sys.modules))"
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = {name.split(".")[0] for name in ended.stdout.split()}
+    assert loaded - sys.stdlib_module_names - {"__main__", "installer"} == set()
+
+
+def test_a_second_set_up_of_the_same_checkout_is_refused(tmp_path: Path) -> None:
+    refused = pytest.raises(SetupProblem, match="by another process")
+    with alone(tmp_path), refused, alone(tmp_path):
+        pass
+    with alone(tmp_path):
+        assert tmp_path.is_dir()
