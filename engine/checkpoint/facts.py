@@ -14,6 +14,7 @@ from pathlib import Path
 
 from engine.checkpoint.gguf import map_part, model_name
 from engine.checkpoint.gguf_header import Header
+from engine.checkpoint.labels import plain
 from engine.checkpoint.open import check_kind, open_checkpoint
 from engine.checkpoint.source import MetadataValue
 from engine.errors import CheckpointError
@@ -76,7 +77,7 @@ def _of_header(path: Path, error: str) -> CheckpointFactsRecord:
         check_kind(path)
         part = map_part(path)
     except CheckpointError:
-        return CheckpointFactsRecord(path=path, name=path.stem, size_bytes=size, error=error)
+        return CheckpointFactsRecord(path=path, name=plain(path.stem), size_bytes=size, error=error)
     header = part.header
     record = CheckpointFactsRecord(
         path=path,
@@ -120,4 +121,4 @@ def _has_template(metadata: Mapping[str, MetadataValue]) -> bool:
 
 def _text(metadata: Mapping[str, MetadataValue], key: str) -> str | None:
     value = metadata.get(key)
-    return value if isinstance(value, str) else None
+    return plain(value) if isinstance(value, str) else None

@@ -20,6 +20,7 @@ from typing import Self
 from engine.checkpoint.gguf_cursor import Buffer
 from engine.checkpoint.gguf_header import Header, parse_header
 from engine.checkpoint.gguf_tokenizer import generation_defaults, tokenizer_facts
+from engine.checkpoint.labels import LIMIT, file_label, plain
 from engine.checkpoint.source import (
     GenerationDefaults,
     MetadataValue,
@@ -29,6 +30,7 @@ from engine.checkpoint.source import (
 from engine.errors import CheckpointUnreadable
 
 TEMPLATE_LIMIT = 1 << 20
+_NAME_LIMIT = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,13 @@ class Part:
 
 def map_part(path: Path) -> Part:
     """Map a file read-only and parse its header; the caller owns the mapping."""
+    label = file_label(path)
     with path.open("rb") as stream:
         if os.fstat(stream.fileno()).st_size == 0:
-            raise CheckpointUnreadable(f"{path.name}: the file is empty", file=path.name)
+            raise CheckpointUnreadable(f"{label}: the file is empty", file=label)
         data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     try:
-        return Part(path, data, parse_header(data, path.name))
+        return Part(path, data, parse_header(data, label))
     except CheckpointUnreadable:
         data.close()
         raise
@@ -79,7 +82,7 @@ class GGUFCheckpoint:
         """Take over ``parts``, whose first one holds the metadata, and their joint table."""
         self._parts = tuple(parts)
         self._tensors = MappingProxyType(dict(tensors))
-        self._label = parts[0].path.name
+        self._label = file_label(parts[0].path)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -93,11 +96,11 @@ class GGUFCheckpoint:
 
     @property
     def architecture(self) -> str:
-        """``general.architecture``; raises CheckpointUnreadable where it is missing."""
+        """``general.architecture``; raises CheckpointUnreadable where it is no word."""
         value = self.metadata.get("general.architecture")
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or not 0 < len(value) <= LIMIT:
             raise CheckpointUnreadable(
-                f"{self._label}: general.architecture is missing", file=self._label
+                f"{self._label}: general.architecture is missing or no word", file=self._label
             )
         return value
 
@@ -169,6 +172,7 @@ class GGUFCheckpoint:
 
 
 def model_name(metadata: Mapping[str, MetadataValue], path: Path) -> str:
-    """The file's own name for itself, else the file name without its ending."""
+    """The file's own name for itself on one line, else the file name without its ending."""
     value = metadata.get("general.name")
-    return value if isinstance(value, str) and value else path.stem
+    own = " ".join(value[:_NAME_LIMIT].split()) if isinstance(value, str) else ""
+    return plain(own or path.stem, _NAME_LIMIT)

@@ -19,6 +19,7 @@ from struct import Struct
 
 from engine.checkpoint.gguf_cursor import Buffer, Cursor
 from engine.checkpoint.gguf_values import ValueReader
+from engine.checkpoint.labels import quoted
 from engine.checkpoint.source import MetadataValue
 from engine.errors import CheckpointUnreadable
 
@@ -127,9 +128,9 @@ def _metadata(cursor: Cursor, count: int) -> dict[str, MetadataValue]:
     for number in range(count):
         key = _name(cursor, KEY_LIMIT, f"key {number}")
         if key in found:
-            raise cursor.refuse(f"the key {key!r} stands in the file twice", key=key)
-        kind = cursor.u32(key)
-        value = reader.value(kind, key)
+            raise cursor.refuse(f"the key {quoted(key)} stands in the file twice")
+        kind = cursor.u32(f"key {number}")
+        value = reader.value(kind, quoted(key))
         if key == _ALIGNMENT_KEY and kind != 4:
             raise cursor.refuse(f"{key} must be of type 4 (u32) but is of type {kind}", found=kind)
         found[key] = value

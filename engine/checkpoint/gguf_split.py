@@ -14,6 +14,7 @@ from pathlib import Path
 from engine.checkpoint.gguf import GGUFCheckpoint, Part, map_part
 from engine.checkpoint.gguf_header import MAGIC, Header
 from engine.checkpoint.gguf_table import tensor_table
+from engine.checkpoint.labels import file_label
 from engine.checkpoint.source import MetadataValue, TensorFacts
 from engine.errors import CheckpointError, CheckpointUnreadable
 
@@ -83,7 +84,7 @@ def joint_table(parts: list[Part]) -> dict[str, TensorFacts]:
 
 def _table(part: Part, index: int) -> list[TensorFacts]:
     """The part's checked tensors; nothing but padding may follow that looks like a model."""
-    table = tensor_table(part.header, part.path.name, part.size_bytes, index)
+    table = tensor_table(part.header, file_label(part.path), part.size_bytes, index)
     end = max((facts.offset + facts.size_bytes for facts in table), default=part.header.end)
     other = part.data.find(MAGIC, end, end + part.header.alignment + len(MAGIC))
     if other >= 0:
@@ -168,4 +169,5 @@ def _has_every_block(header: Header) -> bool:
 
 
 def _refuse(path: Path, sentence: str) -> CheckpointUnreadable:
-    return CheckpointUnreadable(f"{path.name}: {sentence}", file=path.name)
+    label = file_label(path)
+    return CheckpointUnreadable(f"{label}: {sentence}", file=label)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from engine.checkpoint.gguf_values import NumberArray, StringArray
+from engine.checkpoint.labels import quoted
 from engine.checkpoint.source import GenerationDefaults, MetadataValue, TokenizerFacts
 from engine.errors import CheckpointUnreadable
 
@@ -116,7 +117,9 @@ class _Tables:
         if model is None:
             raise self.refuse("model", "is missing, so the file has no tokenizer")
         if model not in ("gpt2", "llama"):
-            raise self.refuse("model", f"is {model!r}; tokenizers 'gpt2' and 'llama' are read")
+            raise self.refuse(
+                "model", f"is {quoted(model)}; tokenizers 'gpt2' and 'llama' are read"
+            )
         return model
 
     def _text(self, key: str) -> str | None:

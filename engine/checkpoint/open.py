@@ -11,6 +11,7 @@ from pathlib import Path
 
 from engine.checkpoint.gguf_header import MAGIC
 from engine.checkpoint.gguf_split import open_gguf, part_number
+from engine.checkpoint.labels import file_label
 from engine.checkpoint.source import CheckpointSource
 from engine.errors import CheckpointUnreadable
 
@@ -53,8 +54,7 @@ def check_kind(path: Path) -> None:
     head = _head(path)
     if head[:4] == MAGIC:
         return
-    sentence = _foreign(head)
-    raise CheckpointUnreadable(f"{path.name}: {sentence}", file=path.name)
+    raise _refuse(path, _foreign(head))
 
 
 def model_files(folder: Path) -> tuple[Path, ...]:
@@ -71,25 +71,22 @@ def _model_file(folder: Path) -> Path:
     if len(files) == 1:
         return files[0]
     if files:
-        raise CheckpointUnreadable(
-            f"{folder.name}: the folder holds {len(files)} models; name one of them",
-            found=len(files),
-        )
+        raise _refuse(folder, f"the folder holds {len(files)} models; name one of them")
     if (folder / "config.json").is_file():
         if any(folder.glob("*.safetensors")):
             sentence = "folders of safetensors are not read by this version; get a GGUF file"
         else:
             sentence = "the folder has a config.json, but the weights are missing"
-        raise CheckpointUnreadable(f"{folder.name}: {sentence}")
-    raise CheckpointUnreadable(f"{folder.name}: the folder holds no model")
+        raise _refuse(folder, sentence)
+    raise _refuse(folder, "the folder holds no model")
 
 
 def _head(path: Path) -> bytes:
     try:
         if not path.exists():
-            raise CheckpointUnreadable(f"{path}: there is no such file", file=path.name)
+            raise _refuse(path, "there is no such file")
         if not path.is_file():
-            raise CheckpointUnreadable(f"{path}: this is not a regular file", file=path.name)
+            raise _refuse(path, "this is not a regular file")
         with path.open("rb") as stream:
             return stream.read(_HEAD_BYTES)
     except OSError as error:
@@ -97,9 +94,12 @@ def _head(path: Path) -> bytes:
 
 
 def _unreadable(path: Path, error: OSError) -> CheckpointUnreadable:
-    return CheckpointUnreadable(
-        f"{path}: the file cannot be read ({error.strerror or error})", file=path.name
-    )
+    return _refuse(path, f"the file cannot be read ({error.strerror or type(error).__name__})")
+
+
+def _refuse(path: Path, sentence: str) -> CheckpointUnreadable:
+    label = file_label(path)
+    return CheckpointUnreadable(f"{label}: {sentence}", file=label)
 
 
 def _foreign(head: bytes) -> str:

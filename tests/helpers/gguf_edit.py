@@ -144,7 +144,7 @@ def _value_end(raw: bytes, place: int, kind: int) -> int:
     return place
 
 
-def edit(source: Path, target: Path, change: Callable[[Image], None]) -> Path:
+def edit(source: Path, target: Path, change: Callable[[Image], object]) -> Path:
     """Write ``source`` again at ``target`` with one change; returns ``target``."""
     image = read_image(source)
     change(image)

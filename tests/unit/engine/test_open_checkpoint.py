@@ -229,6 +229,31 @@ def test_a_missing_architecture_is_refused_by_its_key(tmp_path: Path, script: Pa
     assert "general.architecture is missing" in caught.value.sentence
 
 
+def test_long_and_unprintable_names_of_a_file_are_shown_short_and_escaped(
+    tmp_path: Path, script: Path
+) -> None:
+    """They go into frames and onto the screen."""
+
+    def change(image: Image) -> None:
+        image.set("general.name", string("Evil\u202e \n name " + "x" * 70_000))
+        image.set("general.architecture", string("y" * 70_000))
+        image.set("\u202ek\n" + "z" * 60_000, string("v"))
+        image.keys.append(image.keys[-1])
+
+    path = edit(script, tmp_path / "a\u202eb.gguf", change)
+    sentence = _refusal(path)
+    assert sentence.startswith("a\\u202eb.gguf: the key '\\u202ek\\nzzz")
+    assert sentence.isprintable()
+    assert len(sentence) < 200
+    path = edit(path, tmp_path / "c.gguf", lambda image: image.keys.pop())
+    listed = checkpoint_facts(path)
+    assert listed.name.startswith("Evil\\u202e name xxx")
+    assert listed.name.isprintable()
+    assert len(listed.name) < 140
+    assert listed.architecture is not None
+    assert len(listed.architecture) == 80
+
+
 def test_an_image_without_a_change_has_the_same_bytes(tmp_path: Path) -> None:
     """The control for every edited file here."""
     copy = edit(smol_path(), tmp_path / "copy.gguf", lambda _image: None)
