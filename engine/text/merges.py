@@ -35,14 +35,19 @@ def spm_merges(facts: TokenizerFacts, cache: Path | None) -> Merges:
         cache: folder for the kept form, made where missing; None keeps nothing.
     """
     with _collector_paused():
-        path = None if cache is None else cache / f"merges-{_digest(facts)}.bin"
-        pairs = None if path is None else _load(path, len(facts.tokens))
-        if pairs is None:
-            pairs = _rebuild(facts)
-            if path is not None:
-                _keep(path, pairs)
+        pairs = _rebuild(facts) if cache is None else _kept_or_rebuilt(facts, cache)
         piece = facts.tokens.__getitem__
         return list(zip(map(piece, pairs[0::2]), map(piece, pairs[1::2]), strict=True))
+
+
+def _kept_or_rebuilt(facts: TokenizerFacts, cache: Path) -> array[int]:
+    digest = _digest(facts)
+    path = cache / f"merges-{digest.hex()[:32]}.bin"
+    pairs = _load(path, digest)
+    if pairs is None:
+        pairs = _rebuild(facts)
+        _keep(path, digest, pairs)
+    return pairs
 
 
 def _rebuild(facts: TokenizerFacts) -> array[int]:
@@ -67,14 +72,21 @@ def _rebuild(facts: TokenizerFacts) -> array[int]:
     return pairs
 
 
-def _digest(facts: TokenizerFacts) -> str:
+def _digest(facts: TokenizerFacts) -> bytes:
     seen = hashlib.sha256("\0".join(facts.tokens).encode("utf-8", "surrogatepass"))
     seen.update(array("d", facts.scores).tobytes())
     seen.update(array("q", facts.token_types).tobytes())
-    return seen.hexdigest()[:32]
+    return seen.digest()
 
 
-def _load(path: Path, token_count: int) -> array[int] | None:
+def _seal(digest: bytes, body: bytes | memoryview) -> bytes:
+    """What stands before the pairs: it ties them to the vocabulary and to every bit of them."""
+    seen = hashlib.sha256(_MAGIC + digest)
+    seen.update(body)
+    return _MAGIC + seen.digest()
+
+
+def _load(path: Path, digest: bytes) -> array[int] | None:
     """The kept pairs, or None where the file is missing or not what was written."""
     try:
         kept = path.read_bytes()
@@ -83,23 +95,24 @@ def _load(path: Path, token_count: int) -> array[int] | None:
     except OSError as error:
         _LOG.info("merges unreadable file=%s error=%s", path.name, error.strerror)
         return None
-    head, body = kept[: len(_MAGIC) + 32], memoryview(kept)[len(_MAGIC) + 32 :]
+    length = len(_MAGIC) + hashlib.sha256().digest_size
+    body = memoryview(kept)[length:]
     pairs = array("I")
-    if head != _MAGIC + hashlib.sha256(body).digest() or len(body) % (2 * pairs.itemsize):
+    if len(body) % (2 * pairs.itemsize) or kept[:length] != _seal(digest, body):
         _LOG.info("merges damaged file=%s bytes=%d", path.name, len(kept))
         return None
     pairs.frombytes(body)
-    return pairs if not pairs or max(pairs) < token_count else None
+    return pairs
 
 
-def _keep(path: Path, pairs: array[int]) -> None:
+def _keep(path: Path, digest: bytes, pairs: array[int]) -> None:
     """Write atomically; a full or read-only disk is logged and costs the next start."""
     body = pairs.tobytes()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as out:
             try:
-                out.write(_MAGIC + hashlib.sha256(body).digest() + body)
+                out.write(_seal(digest, body) + body)
                 out.flush()
                 os.fsync(out.fileno())
                 out.close()

@@ -77,23 +77,23 @@ class PromptRows:
         if tokenizer.add_bos and tokenizer.bos_id is not None:
             self._begin(tokenizer.bos_id)
 
-    def prefix_rows(self, end: int) -> int | None:
-        """Rows of the prompt that are exactly the rows of its first ``end`` characters.
+    def prefix_rows(self, end: int) -> int:
+        """How many rows the prompt shares with its first ``end`` characters encoded alone.
 
-        None where a token reaches over ``end``, or where the text before would be cut otherwise
-        if it stood alone.
+        All rows before ``end``, unless the text there would be cut otherwise if it ended there.
         """
-        rows = self.rows
-        before = rows.first(end)
-        if before < len(rows.ids) and rows.starts[before] < end:
-            return None
         start, continued = 0, False
         for one in self._known:
-            if one.start >= end:
+            if one.end > end:
                 break
             start, continued = one.end, self._continues(one)
+        rows = self.rows.first(start)
         alone = self._tokenizer.encode(self._text[start:end], special=False, continued=continued)
-        return before if rows.ids[before - len(alone) : before] == alone else None
+        for expected in alone:
+            if rows == len(self.rows.ids) or self.rows.ids[rows] != expected:
+                break
+            rows += 1
+        return rows
 
     def _gaps(self) -> Iterator[tuple[Known | None, int, Known | None]]:
         """Each stretch of text: what is known before it, where it begins, what is known after."""

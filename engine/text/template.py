@@ -45,8 +45,9 @@ class Prompt:
         ids: the whole prompt, BOS included.
         text: as rendered, for people to look at.
         boundaries: one a message.
-        history_end: rows before the part that asks for a reply, where they are a true prefix;
-            never all rows, because one has to be computed.
+        history_end: rows that this prompt shares with the history rendered alone, without the
+            part that asks for a reply; never all rows, because one has to be computed. None where
+            the template renders a history otherwise.
         template_hash: names what rendered it, None for a raw prompt.
         tags: of thinking regions, where the model has them.
         starts_in_thinking: the reply begins inside a thinking region.
@@ -328,5 +329,4 @@ def _boundaries(
 def _history_end(built: PromptRows, sheet: _Sheet) -> int | None:
     if sheet.history is None or not sheet.text.startswith(sheet.history):
         return None
-    rows = built.prefix_rows(len(sheet.history))
-    return None if rows is None else min(rows, len(built.rows.ids) - 1)
+    return min(built.prefix_rows(len(sheet.history)), len(built.rows.ids) - 1)
