@@ -46,6 +46,10 @@ Qt and PySide6 are used under the LGPL-3.0: they are separate, replaceable files
 and their sources are at <https://download.qt.io/official_releases/QtForPython/>. The fonts, icons and
 texts in `resources/` were made for Hearth.
 
+The lookup tables in `kernels/quant/codebooks.py` are constants of the GGUF formats that begin with
+IQ1, IQ2 and IQ3, read out of llama.cpp's `gguf` package (MIT License, copyright 2023-2026 The ggml
+authors).
+
 ## Models
 
 | model | from | licence |

@@ -16,7 +16,9 @@ PARAMETERS = 6
 PACKAGE_FILES = 12
 
 # What passes a budget, with the reason. A line here that is no longer needed fails the test.
-EXEMPT: dict[str, str] = {}
+EXEMPT: dict[str, str] = {
+    "package kernels/quant": "one file a tensor format, and GGUF has that many",
+}
 
 
 def test_no_file_is_longer_than_five_hundred_lines() -> None:
