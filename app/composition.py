@@ -16,7 +16,6 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 
 from app.actions import Action, install
 from app.chat.blocks.words import context_tokens
-from app.chat.chats import Chats
 from app.chat.conversation import Conversation, Turn
 from app.chat.session import ChatSession
 from app.desktop.answers import Background
@@ -88,6 +87,13 @@ class Application(QObject):
             self._workshop.close()
         self._background.close()
         self.window.deleteLater()
+        self.look.deleteLater()
+
+    @property
+    def workshop(self) -> Workshop:
+        """What is behind the window; only once ``start`` has succeeded."""
+        assert self._workshop is not None
+        return self._workshop
 
     def show_fault(self, detail: str) -> None:
         """Tell of an error in the window itself; ``detail`` is for a report."""
@@ -112,7 +118,7 @@ class Application(QObject):
             window.page.show_notice(store_notice(sentence))
 
     def _on_chosen(self, chat: int) -> None:
-        self._chats().open(chat)
+        self.workshop.chats.open(chat)
         self.window.close_overlay()
 
     def _on_shown(self, session: ChatSession) -> None:
@@ -208,7 +214,7 @@ class Application(QObject):
     def _actions(self) -> tuple[Action, ...]:
         page = self.window.page
         return (
-            Action("chat.new", "New chat", ("Ctrl+N", "Ctrl+Shift+O"), lambda: self._chats().new(),
+            Action("chat.new", "New chat", ("Ctrl+N", "Ctrl+Shift+O"), self._new_chat,
                    self._is_working),
             Action("chat.stop", "Stop the reply", ("Esc",), self._escape),
             Action("chat.again", "Answer again", ("Ctrl+R",), page.answer_again),
@@ -219,6 +225,9 @@ class Application(QObject):
             Action("app.close", "Close the window", ("Ctrl+W", "Ctrl+Q"), self._close_window),
         )  # fmt: skip
 
+    def _new_chat(self) -> None:
+        self.workshop.chats.new()
+
     def _escape(self) -> None:
         if not self.window.close_overlay():
             self.window.page.stop()
@@ -228,10 +237,6 @@ class Application(QObject):
 
     def _is_working(self) -> bool:
         return self._workshop is not None
-
-    def _chats(self) -> Chats:
-        assert self._workshop is not None
-        return self._workshop.chats
 
     def _come_forward(self) -> None:
         self.window.showNormal() if self.window.isMinimized() else self.window.show()

@@ -29,6 +29,9 @@ PADDING: Final = 12
 ROW_GAP: Final = 8
 FOOT: Final = 8
 RADIUS: Final = 14
+LOOKED_AT: Final = 10_000
+"""A longer text is not looked through at each key."""
+
 QUEUED_HINT: Final = "sends when this reply ends"
 
 
@@ -71,8 +74,31 @@ class MessageField(QPlainTextEdit):
     def insertFromMimeData(self, source: QMimeData) -> None:
         """Paste plain text only, whatever else the clipboard holds."""
         if source.hasText():
-            self.insertPlainText(whole_characters(source.text()))
+            utf8 = bytes(source.data("text/plain").data())
+            self.insertPlainText(mended(source.text(), utf8))
             self.ensureCursorVisible()
+
+
+def mended(text: str, utf8: bytes) -> str:
+    """``text`` with U+FFFD where Qt's binding has dropped half a surrogate pair.
+
+    Args:
+        text: a QString as the binding gives it.
+        utf8: the same QString as Qt encodes it, with another sign where ``text`` has nothing.
+    """
+    encoded = utf8.decode("utf-8", "replace")
+    if len(encoded) <= len(text):
+        return whole_characters(text)
+    kept = iter(text)
+    expected = next(kept, None)
+    found: list[str] = []
+    for letter in encoded:
+        if letter == expected:
+            found.append(letter)
+            expected = next(kept, None)
+        else:
+            found.append("\ufffd")
+    return "".join(found) if expected is None else whole_characters(text)
 
 
 class Composer(QWidget):
@@ -85,6 +111,7 @@ class Composer(QWidget):
     def __init__(self, look: Look, icons: Icons, parent: QWidget) -> None:
         super().__init__(parent)
         self._look = look
+        self._accepting = False
         self._answering = False
         self._queued = False
         self._hint = ""
@@ -99,6 +126,11 @@ class Composer(QWidget):
         self._on_look_changed()
 
     # What the page tells -------------------------------------------------------------------------
+
+    def accept(self) -> None:
+        """There is a chat to send to; before that, what is typed waits in the field."""
+        self._accepting = True
+        self._refresh()
 
     def set_answering(self, answering: bool) -> None:
         """A reply is being written, or has ended; a kept message then goes out."""
@@ -167,7 +199,7 @@ class Composer(QWidget):
         radius = theme.px(RADIUS)
         frame = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
         painter.drawRoundedRect(frame, radius, radius)
-        hint = self._shown_hint()
+        hint = self.shown_hint()
         if hint:
             painter.setFont(theme.font(Role.CAPTION))
             painter.setPen(theme.color("text2"))
@@ -181,7 +213,8 @@ class Composer(QWidget):
                 box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, shown
             )
 
-    def _shown_hint(self) -> str:
+    def shown_hint(self) -> str:
+        """The words beside the button."""
         return QUEUED_HINT if self._queued else self._hint
 
     def _lead(self) -> int:
@@ -192,7 +225,7 @@ class Composer(QWidget):
     # Sending -------------------------------------------------------------------------------------
 
     def _on_entered(self) -> None:
-        if not self._has_words():
+        if not self._accepting or not self._has_words():
             return
         if self._answering:
             self._queued = True
@@ -203,17 +236,20 @@ class Composer(QWidget):
     def _on_clicked(self) -> None:
         if self._answering:
             self.stopped.emit()
-        elif self._has_words():
-            self._submit()
+        else:
+            self._on_entered()
 
     def _submit(self) -> None:
         text = self.field.exact_text()
         self._queued = False
+        if not text.strip():
+            return
         self.field.clear()
         self.submitted.emit(text)
 
     def _has_words(self) -> bool:
-        return bool(self.field.exact_text().strip())
+        long = self.field.document().characterCount() > LOOKED_AT
+        return long or bool(self.field.exact_text().strip())
 
     def _on_text_changed(self) -> None:
         if self._queued and not self._has_words():
@@ -222,7 +258,7 @@ class Composer(QWidget):
         self.height_wanted.emit()
 
     def _refresh(self) -> None:
-        self.button.setEnabled(self._answering or self._has_words())
+        self.button.setEnabled(self._accepting and (self._answering or self._has_words()))
         self.update()
 
     def _on_look_changed(self, _theme: object = None) -> None:

@@ -59,15 +59,22 @@ class ChatPage(QWidget):
         """The chat that is shown."""
         return self._session
 
+    @property
+    def notice(self) -> InlineError | None:
+        """The card above the composer."""
+        return self._notice
+
     def show_session(self, session: ChatSession) -> None:
         """Show another chat, with its draft."""
         if session is not self._session:
+            typed_early = self.composer.draft() if self._session is None else ""
             self._leave()
             self._session = session
             session.moved.connect(self._on_moved)
             session.failed.connect(self._on_failed)
             self.view.show(session)
-            self.composer.set_draft(session.draft)
+            self.composer.accept()
+            self.composer.set_draft(typed_early or session.draft)
             self._on_moved(session.state)
             self.transcript.follow()
         self.composer.setFocus()

@@ -19,6 +19,7 @@ from app.errors import ENGINE_DIED, AppError, EngineUnavailable, failure_sentenc
 from app.library.loaded import LoadedModel, ModelPhase, ModelState
 from app.link.bridge import EngineBridge
 from app.link.client import EngineClient
+from app.text import whole_characters
 from engine.protocol import EngineMessage, Failure, Finished, Progress, Sampling, Tokens
 
 
@@ -74,6 +75,7 @@ class ChatSession(QObject):
 
     def send(self, text: str) -> None:
         """Keep ``text`` as the next message and have it answered. Blank text does nothing."""
+        text = whole_characters(text)
         if self.state.busy or not text.strip():
             return
         self.unsaved = text

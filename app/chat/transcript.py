@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QGuiApplication,
     QKeyEvent,
     QKeySequence,
     QResizeEvent,
-    QWheelEvent,
 )
 from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QWidget
 
@@ -36,6 +35,7 @@ class Transcript(QScrollArea):
         column: the blocks.
         make: makes blocks that stand in it.
         selection: what of their text is selected.
+        latest: the pill that brings one back to the end.
     """
 
     typed = Signal(object)
@@ -45,6 +45,7 @@ class Transcript(QScrollArea):
         self._look = look
         self._reply: Prose | None = None
         self._following = True
+        self._moving = False
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Conversation")
@@ -56,10 +57,10 @@ class Transcript(QScrollArea):
         self.setWidget(self.column)
         self.column.setAutoFillBackground(False)
         self.column.resized.connect(self._on_column_resized)
-        self._mouse = SelectionMouse(self.selection, self.column, self, self.judge_following)
-        self.verticalScrollBar().actionTriggered.connect(self._on_bar_action)
-        self._pill = LatestPill(look, icons, self)
-        self._pill.clicked.connect(self.follow)
+        self._mouse = SelectionMouse(self.selection, self.column, self)
+        self.verticalScrollBar().valueChanged.connect(self._on_scrolled)
+        self.latest = LatestPill(look, icons, self)
+        self.latest.clicked.connect(self.follow)
 
     @property
     def is_empty(self) -> bool:
@@ -112,17 +113,6 @@ class Transcript(QScrollArea):
         self._to_end()
         self._place_pill()
 
-    def judge_following(self) -> None:
-        """Follow again where the end is in view, after the person scrolled."""
-        bar = self.verticalScrollBar()
-        self._following = bar.value() >= bar.maximum() - EDGE_PX
-        self._place_pill()
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """One notch up stops following; reaching the end follows again."""
-        super().wheelEvent(event)
-        self.judge_following()
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The column takes the new width; the end stays in view while following."""
         super().resizeEvent(event)
@@ -136,18 +126,23 @@ class Transcript(QScrollArea):
             self._to_end()
         self._place_pill()
 
-    def _on_bar_action(self, _action: int) -> None:
-        """The person used the scroll bar; it moves only after this call."""
-        QTimer.singleShot(0, self, self.judge_following)
+    def _on_scrolled(self, _value: int) -> None:
+        """One notch up stops following; reaching the end follows again."""
+        if not self._moving:
+            bar = self.verticalScrollBar()
+            self._following = bar.value() >= bar.maximum() - EDGE_PX
+            self._place_pill()
 
     def _to_end(self) -> None:
         bar = self.verticalScrollBar()
+        self._moving = True
         bar.setValue(bar.maximum())
+        self._moving = False
 
     def _place_pill(self) -> None:
-        self._pill.setVisible(not self._following and not self.is_empty)
+        self.latest.setVisible(not self._following and not self.is_empty)
         right = self.column.left() + self.column.measure()
-        self._pill.place(right, self.viewport().height() - self._look.theme.px(12))
+        self.latest.place(right, self.viewport().height() - self._look.theme.px(12))
 
     # Keys and menu -----------------------------------------------------------------------------
 
@@ -161,7 +156,6 @@ class Transcript(QScrollArea):
             self.typed.emit(event)
         else:
             super().keyPressEvent(event)
-            QTimer.singleShot(0, self, self.judge_following)
 
     def copy(self) -> None:
         """Put the selected text on the clipboard, letter for letter."""

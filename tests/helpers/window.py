@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
-from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
+from app.chat.blocks.inline_error import InlineError
+from app.chat.blocks.remarks import Note, StatusLine
+from app.chat.blocks.text_blocks import Prose, UserBubble
+from app.chat.chats import Chats
 from app.composition import Application
-from app.desktop.immortal import make_constants_immortal
 from app.directories import Directories, directories, make_private
+from app.library.catalogue import STARTER
+from app.library.loaded import ModelPhase, ModelState
+from app.link.process import EngineCommand
 from app.settings import SettingsFile
 from tests.helpers.fake_engine import Script, fake_command
-
-LIMIT_S = 20.0
-
-
-def application() -> QApplication:
-    """The one QApplication of the process."""
-    make_constants_immortal()
-    there = QApplication.instance()
-    return there if isinstance(there, QApplication) else QApplication(["hearth"])
-
-
-def wait_until(condition: Callable[[], bool], limit_s: float = LIMIT_S) -> None:
-    """Run the event loop until ``condition`` holds."""
-    until = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < until, "the window did not get there in time"
-        QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
-        time.sleep(0.002)
-
-
-def run_for(seconds: float) -> None:
-    """Run the event loop for a while."""
-    QTest.qWait(round(1000 * seconds))
+from tests.helpers.qt import application, plain_font, press, settle, wait_until
 
 
 class TestWindow:
@@ -53,19 +33,24 @@ class TestWindow:
         *,
         model: bool = True,
         font: QFont | None = None,
+        command: EngineCommand | None = None,
     ) -> None:
         self.places: Directories = directories(folder)
         make_private(self.places.data)
         make_private(self.places.models)
         if model:
-            (self.places.models / "SmolLM2-135M-Instruct.Q4_1.gguf").write_bytes(b"GGUF")
+            (self.places.models / STARTER.file_name).write_bytes(b"GGUF")
         self.qt = application()
-        if font is not None:
-            self.qt.setFont(font)
-        settings = SettingsFile(self.places.settings_file)
-        self.whole = Application(self.qt, self.places, settings, fake_command(script), font=font)
+        self.whole = Application(
+            self.qt,
+            self.places,
+            SettingsFile(self.places.settings_file),
+            command if command is not None else fake_command(script),
+            font=font if font is not None else plain_font(),
+        )
         self.window = self.whole.window
         self.page = self.window.page
+        self.closed = False
         self.window.show()
 
     def start(self) -> TestWindow:
@@ -73,10 +58,34 @@ class TestWindow:
         self.whole.start()
         return self
 
+    def started(self) -> TestWindow:
+        """Start, and wait until a chat is shown and the model is ready."""
+        self.start()
+        wait_until(lambda: self.idle() and self.model().phase is ModelPhase.READY)
+        return self
+
+    # What a person does --------------------------------------------------------------------------
+
     def write(self, text: str) -> None:
-        """Type ``text`` and press Enter."""
+        """Put ``text`` into the composer and press Enter."""
         self.page.composer.field.insertPlainText(text)
-        self.page.composer.field.entered.emit()
+        press(self.page.composer.field, Qt.Key.Key_Return, "\r")
+
+    def ask(self, text: str) -> None:
+        """Write, and wait for the reply's end."""
+        self.write(text)
+        wait_until(lambda: not self.idle())
+        wait_until(self.idle)
+
+    # What a person sees --------------------------------------------------------------------------
+
+    def model(self) -> ModelState:
+        """Where the model stands."""
+        return self.whole.workshop.model.state
+
+    def chats(self) -> Chats:
+        """The chats behind the window."""
+        return self.whole.workshop.chats
 
     def idle(self) -> bool:
         """Whether a chat is shown and nothing runs in it."""
@@ -87,11 +96,30 @@ class TestWindow:
         """The text of the running reply of the chat that is shown."""
         return self.page.session.reply_so_far if self.page.session is not None else ""
 
+    def shown(self) -> list[str]:
+        """Every block of the transcript in words: ``user: ...``, ``reply: ...``."""
+        words = []
+        for block in self.page.transcript.column.blocks:
+            match block:
+                case UserBubble(text=text):
+                    words.append(f"user: {text}")
+                case Prose(text=text):
+                    words.append(f"reply: {text}")
+                case StatusLine(text=text):
+                    words.append(f"status: {text}")
+                case Note(text=text):
+                    words.append(f"note: {text}")
+                case InlineError(facts=facts):
+                    words.append(f"card: {facts.title}")
+                case _:
+                    words.append(type(block).__name__)
+        return words
+
     def close(self) -> None:
         """Close the window and everything behind it, and let Qt delete what it should."""
-        self.window.close()
-        self.whole.close()
-        self.whole.look.deleteLater()
-        self.whole.deleteLater()
-        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-        QCoreApplication.processEvents()
+        if not self.closed:
+            self.closed = True
+            self.window.close()
+            self.whole.close()
+            self.whole.deleteLater()
+            settle()

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from PySide6.QtGui import QFont, QFontDatabase
 
+from app.library.loaded import ModelPhase
 from app.look.theme import Preference
 from tests.helpers.fake_engine import Script
-from tests.helpers.window import TestWindow, application, run_for, wait_until
+from tests.helpers.qt import application, run_for, wait_until
+from tests.helpers.window import TestWindow
 
 SCALES = {"scale-150": "1.5"}
 LONG = (
@@ -30,9 +32,9 @@ def _font() -> QFont | None:
     return font
 
 
-def _open(folder: Path, script: Script, **more: bool) -> TestWindow:
+def _open(folder: Path, script: Script, *, model: bool = True) -> TestWindow:
     application()
-    return TestWindow(folder, script, font=_font(), **more).start()
+    return TestWindow(folder, script, font=_font(), model=model).start()
 
 
 def _half_way(folder: Path) -> TestWindow:
@@ -47,7 +49,7 @@ def _finished(folder: Path) -> TestWindow:
     made = _open(folder, Script(reply=LONG, load_s=0.05, prompt_s=0.2, words_per_s=400))
     for text in ("Cover letter, second draft", "Why does my NAS wake at 3 am?"):
         wait_until(made.idle)
-        made.whole._chats().new()
+        made.chats().new()
         made.write(text)
         wait_until(lambda: not made.idle())
         wait_until(made.idle)
@@ -60,7 +62,7 @@ def _finished(folder: Path) -> TestWindow:
 
 def _loading(folder: Path) -> TestWindow:
     made = _open(folder, Script(load_s=20, load_steps=40))
-    wait_until(lambda: made.window.bar._state.fraction > 0.05)
+    wait_until(lambda: made.model().fraction > 0.05)
     made.write("What is the capital of France?")
     run_for(1.2)
     return made
@@ -69,7 +71,7 @@ def _loading(folder: Path) -> TestWindow:
 def _empty(folder: Path) -> TestWindow:
     made = _open(folder, Script())
     wait_until(made.idle)
-    wait_until(lambda: made.window.bar._state.facts is not None)
+    wait_until(lambda: made.model().phase is ModelPhase.READY)
     return made
 
 
@@ -98,7 +100,7 @@ def _died(folder: Path) -> TestWindow:
     made.write("Why does my NAS wake at 3 am?")
     wait_until(lambda: not made.idle())
     wait_until(made.idle)
-    wait_until(lambda: made.window.bar._state.facts is not None)
+    wait_until(lambda: made.model().phase is ModelPhase.READY)
     run_for(0.1)
     return made
 
@@ -107,7 +109,7 @@ def _restart(folder: Path) -> TestWindow:
     _finished(folder).close()
     made = _open(folder, Script(reply=LONG))
     wait_until(made.idle)
-    wait_until(lambda: made.window.bar._state.facts is not None)
+    wait_until(lambda: made.model().phase is ModelPhase.READY)
     run_for(0.1)
     return made
 
@@ -128,7 +130,6 @@ def _compact(folder: Path) -> TestWindow:
     run_for(0.6)
     bar = made.page.transcript.verticalScrollBar()
     bar.setValue(max(0, bar.value() - 60))
-    made.page.transcript.judge_following()
     run_for(0.1)
     return made
 

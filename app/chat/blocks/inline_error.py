@@ -53,7 +53,11 @@ class ErrorFacts:
 
 
 class InlineError(Block):
-    """A failure in its place in the transcript: title, one sentence, buttons, details folded."""
+    """A failure in its place in the transcript: title, one sentence, details folded.
+
+    Attributes:
+        buttons: the choices in their order, then the one for the details.
+    """
 
     gap = 18
 
@@ -75,7 +79,7 @@ class InlineError(Block):
         self._details = TextFlow(theme.font(Role.CAPTION), theme.line_px(Role.CAPTION))
         self._details.set_text(facts.details)
         self._open = False
-        self._buttons = self._make_buttons()
+        self.buttons = self._make_buttons()
         self.setAccessibleName(facts.title)
         self.setAccessibleDescription(facts.sentence)
 
@@ -93,14 +97,14 @@ class InlineError(Block):
         self._sentence.set_width(inner)
         self._details.set_width(inner - theme.px(24))
         y = self._sentence_top() + round(self._sentence.height)
-        if self._buttons:
+        if self.buttons:
             y += theme.px(12)
             x = self._left()
-            for button in self._buttons:
+            for button in self.buttons:
                 button.adjustSize()
                 button.move(x, y)
                 x += button.width() + theme.px(8)
-            y += self._buttons[0].height()
+            y += self.buttons[0].height()
         if self._open:
             y += theme.px(10) + round(self._details.height) + theme.px(16)
         return y + theme.px(14)
@@ -180,7 +184,7 @@ class InlineError(Block):
 
     def _toggle_details(self) -> None:
         self._open = not self._open
-        self._buttons[-1].setText("Copy details" if self._open else "Details")
+        self.buttons[-1].setText("Copy details" if self._open else "Details")
         if not self._open:
             QGuiApplication.clipboard().setText(self.facts.details)
         self._resized(self)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -97,18 +96,11 @@ class Selection:
 class SelectionMouse(QObject):
     """Listens to the column's mouse; scrolls ``area`` while a drag leaves it. Owns a timer."""
 
-    def __init__(
-        self,
-        selection: Selection,
-        column: Column,
-        area: QScrollArea,
-        scrolled: Callable[[], None],
-    ) -> None:
+    def __init__(self, selection: Selection, column: Column, area: QScrollArea) -> None:
         super().__init__(area)
         self._selection = selection
         self._column = column
         self._area = area
-        self._scrolled = scrolled
         self._drag_at: QPoint | None = None
         self._timer = QTimer(self)
         self._timer.setInterval(AUTO_SCROLL_MS)
@@ -155,4 +147,3 @@ class SelectionMouse(QObject):
             bar.setValue(before + beyond // 2)
             self._drag_at += QPoint(0, bar.value() - before)
             self._selection.extend(self._selection.place_at(self._drag_at))
-            self._scrolled()

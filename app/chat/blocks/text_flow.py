@@ -33,6 +33,7 @@ class Piece:
     text: str
     layout: QTextLayout
     ends_paragraph: bool
+    bottoms: list[float]
     top: float = 0.0
     height: float = 0.0
 
@@ -64,9 +65,9 @@ class TextFlow:
         self.natural_width = 0.0
 
     @property
-    def laid_out_pieces(self) -> int:
-        """How many pieces the text has; more of them cost nothing while the last one grows."""
-        return len(self._pieces)
+    def pieces(self) -> tuple[Piece, ...]:
+        """The pieces from the top; all but the last stay as they are while the text grows."""
+        return tuple(self._pieces)
 
     def set_style(self, font: QFont, line_px: int) -> None:
         """Use another font or line height from now on."""
@@ -118,14 +119,13 @@ class TextFlow:
         if point.y() >= self.height:
             return len(self.text)
         piece = self._pieces[self._index_at(point.y())]
-        y = point.y() - piece.top
-        layout = piece.layout
-        for number in range(layout.lineCount()):
-            line = layout.lineAt(number)
-            if y < line.y() + line.height() or number == layout.lineCount() - 1:
-                units = line.xToCursor(point.x())
-                return piece.start + _points(piece.text, units)
-        return piece.end
+        number = bisect_right(piece.bottoms, point.y() - piece.top)
+        line = piece.layout.lineAt(min(number, piece.layout.lineCount() - 1))
+        offset = piece.start + _points(piece.text, line.xToCursor(point.x()))
+        if offset == piece.end and not piece.ends_paragraph and piece.text.endswith(" "):
+            # Behind the space stands the next line, which belongs to the next piece.
+            return offset - 1
+        return offset
 
     def word_at(self, offset: int) -> range:
         """The word around ``offset``."""
@@ -192,15 +192,18 @@ class TextFlow:
         layout.setTextOption(option)
         layout.setCacheEnabled(True)
         y = 0.0
+        bottoms: list[float] = []
         layout.beginLayout()
         while (line := layout.createLine()).isValid():
             line.setLineWidth(self.width)
             tall = max(float(self._line_px), math.ceil(line.height()))
             line.setPosition(QPointF(0, y + (tall - line.height()) / 2))
             y += tall
+            bottoms.append(y)
             self.natural_width = max(self.natural_width, line.naturalTextWidth())
         layout.endLayout()
-        return Piece(start, text, layout, ends_paragraph=False, height=max(y, self._line_px))
+        height = max(y, float(self._line_px))
+        return Piece(start, text, layout, ends_paragraph=False, bottoms=bottoms, height=height)
 
     def _push(self, piece: Piece) -> None:
         piece.top = self.height
