@@ -18,7 +18,8 @@ class Limits:
 
     Attributes:
         memory_bytes: address space, the interpreter's own included.
-        request_cpu_seconds: for one request; the kernel ends the child past it.
+        request_cpu_seconds: for one request, in the kernel's whole seconds, so up to one less;
+            the kernel ends the child past it.
         total_cpu_seconds: for its whole life; the engine starts another.
     """
 
@@ -80,7 +81,7 @@ else:
     def limit_request(limits: Limits) -> None:
         """Give the request that begins now its processor time."""
         spent = resource.getrusage(resource.RUSAGE_SELF)
-        now = int(spent.ru_utime + spent.ru_stime) + 1
+        now = int(spent.ru_utime + spent.ru_stime)
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         soft = min(now + limits.request_cpu_seconds, hard)
         resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))

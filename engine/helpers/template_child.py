@@ -39,6 +39,7 @@ _FAILURES: Final = (
     ValueError,
 )
 _REASON_LIMIT: Final = 300
+_EMPTY: Final = Rendering(turns=(), generation_prompt=False)
 _WARM: Final = (
     "{% for m in messages %}{% if loop.first %}{{ m.content | trim | tojson }}{% endif %}"
     "{% break %}{% endfor %}{% generation %}{% set n = namespace(a=1) %}{{ n.a }}"
@@ -49,34 +50,37 @@ _WARM: Final = (
 
 def main(parent: int) -> None:
     """Answer requests until the pipe ends; ``parent`` is the process that started this one."""
-    warm = RenderRequest(template=_WARM, date=None, output_limit=1000, renderings=(_EMPTY,))
-    answer(msgspec.msgpack.encode(warm))
+    desk = Desk()
+    desk.render(RenderRequest(template=_WARM, date=None, output_limit=1000, renderings=(_EMPTY,)))
     limits = Limits()
     kept = limit_self(limits, parent)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     write_frame(sink, b"")
     while (payload := read_frame(source)) is not None:
         limit_request(limits)
-        write_frame(sink, answer(payload))
+        request = msgspec.msgpack.decode(payload, type=RenderRequest)
+        write_frame(sink, msgspec.msgpack.encode(desk.render(request)))
     del kept
 
 
-_EMPTY: Final = Rendering(turns=(), generation_prompt=False)
+class Desk:
+    """Renders requests; the last template stays compiled, because the next one is the same."""
 
+    def __init__(self) -> None:
+        self._key: tuple[str, str | None] | None = None
+        self._template: jinja2.Template | None = None
 
-def answer(payload: bytes) -> bytes:
-    """Render one request; the answer has an outcome for each rendering."""
-    request = msgspec.msgpack.decode(payload, type=RenderRequest)
-    return msgspec.msgpack.encode(render(request))
-
-
-def render(request: RenderRequest) -> tuple[Outcome, ...]:
-    """Compile the template once and render every conversation with it."""
-    try:
-        template = environment(request.date).from_string(request.template)
-    except _FAILURES as error:
-        return (Refused(reason=_reason(error)),) * len(request.renderings)
-    return tuple(_render(template, one, request.output_limit) for one in request.renderings)
+    def render(self, request: RenderRequest) -> tuple[Outcome, ...]:
+        """An outcome for each rendering."""
+        key = (request.template, request.date)
+        try:
+            if self._template is None or self._key != key:
+                self._template = environment(request.date).from_string(request.template)
+                self._key = key
+        except _FAILURES as error:
+            return (Refused(reason=_reason(error)),) * len(request.renderings)
+        template = self._template
+        return tuple(_render(template, one, request.output_limit) for one in request.renderings)
 
 
 def environment(date: str | None) -> jinja2.Environment:
