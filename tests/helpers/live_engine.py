@@ -1,0 +1,153 @@
+"""A whole engine in this process, without pipes: a loop in a thread, answers as futures.
+
+Everything is real (loader, runner, template child); only frames are handed over as objects.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from engine.config import Compute, EngineConfig
+from engine.loading.loader import CheckpointLoader
+from engine.loop import Loop
+from engine.memory.ledger import Ledger
+from engine.memory.pools import RAM, capacity_bytes, read_ram
+from engine.pipes import Arrived, Inbox
+from engine.protocol import (
+    AppMessage,
+    Cancel,
+    ChatMessage,
+    EngineMessage,
+    Failure,
+    Finished,
+    Generate,
+    Load,
+    Loaded,
+    Progress,
+    Sampling,
+    Shutdown,
+    Tokens,
+)
+
+LIMIT_S = 300.0
+GREEDY = Sampling(temperature=0.0)
+
+
+@dataclass
+class Asked:
+    """One request on its way; ``tokens`` are the frames so far."""
+
+    number: int
+    done: Future[EngineMessage]
+    on_frame: Callable[[EngineMessage], None]
+    tokens: list[Tokens] = field(default_factory=list)
+
+    def finished(self) -> Finished:
+        """Wait for the reply."""
+        found = self.done.result(LIMIT_S)
+        assert isinstance(found, Finished), found
+        return found
+
+    def failure(self) -> Failure:
+        """Wait for the failure."""
+        found = self.done.result(LIMIT_S)
+        assert isinstance(found, Failure), found
+        return found
+
+
+class LiveEngine:
+    """A context manager; at its end the ledger must be empty."""
+
+    def __init__(self, compute: Compute = Compute.AUTO) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        config = EngineConfig(data_directory=Path(self._folder.name), compute=compute)
+        self.ledger = Ledger({RAM: capacity_bytes(read_ram())})
+        self._inbox: Inbox = Inbox()
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, Asked] = {}
+        loader = CheckpointLoader(config, self.ledger)
+        self._loop = Loop(self._inbox, self._on_frame, loader, self.ledger)
+        self._thread = threading.Thread(target=self._loop.run, name="live-engine", daemon=True)
+        self._thread.start()
+
+    def load(self, path: Path, *, context: int | None = None, streams: int = 4) -> Loaded:
+        """Load a checkpoint and wait for it."""
+        number = next(self._numbers)
+        wish = Load(request=number, path=str(path), context_tokens=context, streams=streams)
+        found = self._ask(wish, number).done.result(LIMIT_S)
+        assert isinstance(found, Loaded), found
+        return found
+
+    def ask(
+        self,
+        text: str,
+        sampling: Sampling = GREEDY,
+        *,
+        raw: bool = False,
+        on_frame: Callable[[EngineMessage], None] = lambda _frame: None,
+    ) -> Asked:
+        """Send one request; ``text`` is the user's message or, with ``raw``, the prompt itself."""
+        number = next(self._numbers)
+        messages = () if raw else (ChatMessage(role="user", text=text),)
+        wish = Generate(
+            request=number,
+            messages=messages,
+            raw=text if raw else None,
+            sampling=sampling,
+            date="2026-01-01",
+        )
+        return self._ask(wish, number, on_frame)
+
+    def cancel(self, asked: Asked) -> None:
+        """Stop a request."""
+        self._tell(Cancel(request=asked.number))
+
+    def close(self) -> None:
+        """End the loop; nothing may be held afterwards."""
+        self._tell(Shutdown())
+        self._thread.join(LIMIT_S)
+        assert not self._thread.is_alive()
+        self.ledger.close()
+        self._folder.cleanup()
+
+    def _ask(
+        self,
+        message: AppMessage,
+        number: int,
+        on_frame: Callable[[EngineMessage], None] = lambda _frame: None,
+    ) -> Asked:
+        asked = Asked(number, Future(), on_frame)
+        self._asked[number] = asked
+        self._tell(message)
+        return asked
+
+    def _tell(self, message: AppMessage) -> None:
+        self._inbox.put(Arrived(message, time.monotonic_ns()))
+
+    def _on_frame(self, frame: EngineMessage) -> None:
+        asked = self._asked[getattr(frame, "request", 0)]
+        asked.on_frame(frame)
+        if isinstance(frame, Tokens):
+            asked.tokens.append(frame)
+        elif not isinstance(frame, Progress):
+            asked.done.set_result(frame)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
