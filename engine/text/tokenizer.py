@@ -113,9 +113,11 @@ class Tokenizer:
             start = found.start()
             position = start + 1
             for length in self._marker_lengths:
-                index = self._markers.get(text[start : start + length])
+                # Near the text's end a slice is shorter than asked for, and may match all the same.
+                spelled = text[start : start + length]
+                index = self._markers.get(spelled)
                 if index is not None:
-                    position = start + length
+                    position = start + len(spelled)
                     yield start, position, index
                     break
 

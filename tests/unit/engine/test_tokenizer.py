@@ -94,6 +94,15 @@ def test_lone_surrogates_become_one_replacement_character() -> None:
     )
 
 
+def test_markers_are_found_leftmost_and_longest_up_to_the_texts_end() -> None:
+    tokenizer = Tokenizer(byte_facts(control=("<s>", "</s>", "<s><s>x")))
+    assert list(tokenizer.markers("a<s></s>")) == [(1, 4, 0), (4, 8, 1)]
+    assert list(tokenizer.markers("<s><s>x<s>")) == [(0, 7, 2), (7, 10, 0)]
+    assert list(tokenizer.markers("<s><s>")) == [(0, 3, 0), (3, 6, 0)]
+    assert list(tokenizer.markers("<s")) == []
+    assert tokenizer.marker_starts("<s><s>x<s") == [0, 3]
+
+
 def test_spans_cover_the_text_in_order() -> None:
     text = "Größe <|im_end|> 🙂 x"
     spm = Tokenizer(spm_facts({"▁": -1.0, "x": -2.0}, add_space_prefix=False))
