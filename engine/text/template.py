@@ -84,11 +84,14 @@ class ChatTemplate:
     Args:
         source: the checkpoint's template, None for a base model.
         tokenizer: the checkpoint's.
+        renderer: renders ``source`` and is closed with this; None takes a limited child.
     """
 
-    def __init__(self, source: str | None, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, source: str | None, tokenizer: Tokenizer, renderer: Renderer | None = None
+    ) -> None:
         self._tokenizer = tokenizer
-        self._renderer: Renderer = PlainRenderer() if source is None else TemplateRenderer(source)
+        self._renderer = renderer or _renderer(source)
         self._notes = (_BASE_NOTE,) if source is None else ()
         self.hash = source_hash(self._renderer.source)
         self.tags = find_tags(source, tokenizer)
@@ -289,6 +292,10 @@ class ChatTemplate:
         if text.startswith(spelled, end):
             return Known(start, end + len(spelled), ids)
         return Known(start, end, ids[:-1]) if len(ids) > 1 else None
+
+
+def _renderer(source: str | None) -> Renderer:
+    return PlainRenderer() if source is None else TemplateRenderer(source)
 
 
 def _removed(outcome: Outcome, marks: Marks) -> Unmarked | None:

@@ -7,6 +7,8 @@ from functools import cache
 
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import TokenizerFacts
+from engine.helpers.records import Outcome, Rendering, RenderRequest
+from engine.helpers.template_child import Desk
 from engine.text.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, byte_table
 from engine.text.tokenizer import Tokenizer
 from tests.helpers.models import gemma_path, smol_path
@@ -99,3 +101,27 @@ def byte_facts(
         add_eos=False,
         add_space_prefix=False,
     )
+
+
+class DeskRenderer:
+    """Renders in this process what the limited child renders in its own, without its start."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._desk = Desk()
+
+    def start(self) -> None:
+        """Nothing to do."""
+
+    def render(self, renderings: Sequence[Rendering], date: str | None) -> tuple[Outcome, ...]:
+        return self._desk.render(
+            RenderRequest(
+                template=self.source,
+                date=date,
+                output_limit=1 << 20,
+                renderings=tuple(renderings),
+            )
+        )
+
+    def close(self) -> None:
+        """Nothing to give back."""

@@ -15,7 +15,7 @@ from engine.protocol import ChatMessage
 from engine.text.shapes import MERGED_NOTE
 from engine.text.template import ChatTemplate, Prompt
 from engine.text.tokenizer import Tokenizer
-from tests.helpers.text import byte_facts, smol_template, smol_tokenizer, spm_facts
+from tests.helpers.text import DeskRenderer, byte_facts, smol_template, smol_tokenizer, spm_facts
 
 NO_SYSTEM = (
     "{{ bos_token }}{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}"
@@ -61,8 +61,14 @@ def prompt_of(
     source: str | None, messages: Sequence[ChatMessage], tokenizer: Tokenizer = BYTES
 ) -> Prompt:
     """The prompt of a template that is used once."""
-    with ChatTemplate(source, tokenizer) as template:
+    with template_of(source, tokenizer) as template:
         return template.prompt(messages, date="2026-11-30")
+
+
+def template_of(source: str | None, tokenizer: Tokenizer = BYTES) -> ChatTemplate:
+    """A template rendered in this process; only the starter model's has a child here."""
+    renderer = None if source is None else DeskRenderer(source)
+    return ChatTemplate(source, tokenizer, renderer)
 
 
 def shown(tokenizer: Tokenizer, prompt: Prompt) -> str:
@@ -231,7 +237,7 @@ def test_a_space_prefix_is_not_put_after_a_spliced_reply() -> None:
     pieces = {"▁": -1.0, **{letter: -9.0 for letter in "abc:"}}
     tokenizer = Tokenizer(spm_facts(pieces))
     source = "{% for m in messages %}{{ m.content }}:{% endfor %}"
-    with ChatTemplate(source, tokenizer) as template:
+    with template_of(source, tokenizer) as template:
         ids = tokenizer.encode("b", special=False, continued=True)
         prompt = template.prompt([user("a"), assistant("b", ids, template.hash), user("c")])
     assert prompt.spliced == 1
@@ -358,7 +364,7 @@ def test_a_prompt_that_ends_in_thinking_says_so() -> None:
 
 
 def test_thinking_switched_off_is_passed_on() -> None:
-    with ChatTemplate(THINKS, BYTES) as template:
+    with template_of(THINKS, BYTES) as template:
         assert not template.prompt([user("x")], thinking=False).starts_in_thinking
         assert template.prompt([user("x")], thinking=True).starts_in_thinking
         assert template.prompt([user("x")]).starts_in_thinking
@@ -371,7 +377,7 @@ def test_a_base_model_continues_and_says_so() -> None:
     first = prompt_of(None, [user("Once upon a time")])
     assert first.text == "Once upon a time"
     assert "no chat template" in " ".join(first.notes)
-    with ChatTemplate(None, BYTES) as template:
+    with template_of(None, BYTES) as template:
         ids = BYTES.encode(" there was", special=False)
         reply = assistant(" there was", ids, template.hash)
         second = template.prompt([user("Once upon a time"), reply, user("Then?")])
@@ -382,7 +388,7 @@ def test_a_base_model_continues_and_says_so() -> None:
 def test_a_raw_prompt_is_its_text_after_bos() -> None:
     with_bos = Tokenizer(byte_facts(add_bos=True))
     for tokenizer in (with_bos, BYTES):
-        with ChatTemplate("{{ 'never' }}", tokenizer) as template:
+        with template_of("{{ 'never' }}", tokenizer) as template:
             prompt = template.raw("a</s>")
         assert prompt.text == "a</s>"
         assert 1 not in prompt.ids
@@ -391,14 +397,14 @@ def test_a_raw_prompt_is_its_text_after_bos() -> None:
 
 
 def test_a_prompt_without_any_row_is_refused() -> None:
-    with ChatTemplate("{{ '' }}", BYTES) as template:
+    with template_of("{{ '' }}", BYTES) as template:
         with pytest.raises(RequestInvalid, match="empty"):
             template.raw("")
         with pytest.raises(RequestInvalid, match="empty"):
             template.prompt([user("")])
         with pytest.raises(RequestInvalid, match="no message"):
             template.prompt([])
-    with ChatTemplate(None, Tokenizer(byte_facts(add_bos=True))) as template:
+    with template_of(None, Tokenizer(byte_facts(add_bos=True))) as template:
         assert template.raw("").ids == (0,)
 
 
@@ -408,10 +414,7 @@ def test_lone_surrogates_do_not_break_a_prompt(smol: ChatTemplate) -> None:
 
 def test_the_hash_names_the_template() -> None:
     with ExitStack() as stack:
-        hashes = [
-            stack.enter_context(ChatTemplate(source, BYTES)).hash
-            for source in (None, "a", "b", "a")
-        ]
+        hashes = [stack.enter_context(template_of(source)).hash for source in (None, "a", "b", "a")]
     assert hashes[1] == hashes[3]
     assert len(set(hashes)) == 3
     assert replace(prompt_of("a", [user("x")]), notes=()).template_hash == hashes[1]
