@@ -100,7 +100,7 @@ def attention_scale(keys: FamilyKeys, geometry: layers.Geometry) -> float:
     """``head_dim ** -0.5``; the 62-layer model alone uses the width of hidden over heads."""
     width = geometry.head_dim
     if geometry.layer_count == LARGEST_LAYER_COUNT:
-        width = geometry.hidden // geometry.head_count
+        width = max(geometry.hidden // geometry.head_count, 1)
     return keys.positive("attention.scale", float(width**-0.5))
 
 
@@ -127,7 +127,7 @@ def _kinds(
 
 def _sliding_rope(keys: FamilyKeys, dims: int) -> RopeSpec:
     base = keys.positive("rope.freq_base_swa", SLIDING_ROPE_BASE)
-    return RopeSpec(RopeStyle.HALVES, rope.plain(base, dims))
+    return layers.computable_rope(keys, lambda: RopeSpec(RopeStyle.HALVES, rope.plain(base, dims)))
 
 
 def _layer(

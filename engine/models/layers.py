@@ -6,7 +6,9 @@ names the common tensors. No torch here.
 
 from __future__ import annotations
 
+import math
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.checkpoint.source import CheckpointSource
@@ -44,6 +46,8 @@ def read_geometry(keys: FamilyKeys, tensors: TensorNames) -> Geometry:
     if not keys.has("attention.key_length") and hidden % heads:
         raise keys.refusal("attention.head_count", f"a divisor of the width {hidden}")
     head_dim = keys.count("attention.key_length", max(hidden // heads, 1))
+    if head_dim % 2:
+        raise keys.refusal("attention.key_length", "an even number of elements a head")
     if keys.count("attention.value_length", head_dim) != head_dim:
         raise keys.refusal("attention.value_length", f"the same as the key length, {head_dim}")
     vocabulary = tensors.shape("token_embd.weight", 2)[0]
@@ -88,24 +92,18 @@ def scaled_rope(
     ``rope_freqs.weight`` (llama3) divides first, then linear or YaRN scaling applies, as in every
     engine that reads these files.
     """
-    base = keys.positive("rope.freq_base", 10000.0)
-    frequencies = rope.plain(base, dims)
-    if "rope_freqs.weight" in source.tensors:
-        frequencies = rope.divided(frequencies, _divisors(source, len(frequencies)))
-    kind = keys.text("rope.scaling.type", "linear")
-    factor = keys.number("rope.scaling.factor", keys.number("rope.scale_linear", 0.0))
-    if factor < 0:
-        raise keys.refusal("rope.scaling.factor", "a number of 0 or more")
-    match kind:
-        case "none":
-            return RopeSpec(style, frequencies)
-        case "linear":
-            return RopeSpec(style, rope.linear(frequencies, factor or 1.0))
-        case "yarn":
-            return _yarn_rope(keys, style, frequencies, base, factor or 1.0)
-        case _:
-            sentence = f"{keys.file} asks for rope scaling {kind!r}; none, linear and yarn run."
-            raise UnsupportedFamily(sentence, scaling=kind)
+    return computable_rope(keys, lambda: _scaled_rope(keys, source, dims, style))
+
+
+def computable_rope(keys: FamilyKeys, build: Callable[[], RopeSpec]) -> RopeSpec:
+    """The rule that ``build`` makes of the file's numbers, refused where they give no angles."""
+    try:
+        found = build()
+    except (ArithmeticError, ValueError) as error:
+        raise _no_angles(keys) from error
+    if not all(map(math.isfinite, (found.magnitude, *found.frequencies))):
+        raise _no_angles(keys)
+    return found
 
 
 def feed_forward(
@@ -131,13 +129,41 @@ def head_tensor(tensors: TensorNames, geometry: Geometry) -> str:
     return tensors.checked("token_embd.weight", shape)
 
 
+def _no_angles(keys: FamilyKeys) -> CheckpointUnreadable:
+    return CheckpointUnreadable(
+        f"{keys.file} has rope numbers ({keys.prefix}.rope.*) from which no finite angle follows."
+    )
+
+
+def _scaled_rope(
+    keys: FamilyKeys, source: CheckpointSource, dims: int, style: RopeStyle
+) -> RopeSpec:
+    base = keys.positive("rope.freq_base", 10000.0)
+    frequencies = rope.plain(base, dims)
+    if "rope_freqs.weight" in source.tensors:
+        frequencies = rope.divided(frequencies, _divisors(source, len(frequencies)))
+    kind = keys.text("rope.scaling.type", "linear")
+    factor = keys.number("rope.scaling.factor", keys.number("rope.scale_linear", 0.0))
+    if factor < 0:
+        raise keys.refusal("rope.scaling.factor", "a number of 0 or more")
+    match kind:
+        case "none":
+            return RopeSpec(style, frequencies)
+        case "linear":
+            return RopeSpec(style, rope.linear(frequencies, factor or 1.0))
+        case "yarn":
+            return _yarn_rope(keys, style, frequencies, base, factor or 1.0)
+        case _:
+            sentence = f"{keys.file} asks for rope scaling {kind!r}; none, linear and yarn run."
+            raise UnsupportedFamily(sentence, scaling=kind)
+
+
 def _yarn_rope(
     keys: FamilyKeys, style: RopeStyle, frequencies: tuple[float, ...], base: float, factor: float
 ) -> RopeSpec:
     if base <= 1.0:
         raise keys.refusal("rope.freq_base", "more than 1, which yarn needs")
-    scaled = rope.yarn(
-        frequencies,
+    rule = rope.Yarn(
         base=base,
         factor=factor,
         original_context=keys.count(
@@ -147,6 +173,7 @@ def _yarn_rope(
         beta_slow=keys.positive("rope.scaling.yarn_beta_slow", 1.0),
         extrapolation=keys.number("rope.scaling.yarn_ext_factor", 1.0),
     )
+    scaled = rope.yarn(frequencies, rule)
     magnitude = keys.positive("rope.scaling.yarn_attn_factor", rope.yarn_magnitude(factor))
     return RopeSpec(style, scaled, magnitude * keys.positive("rope.scaling.attn_factor", 1.0))
 

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import isfinite
 from pathlib import Path
 from random import Random
 from time import perf_counter
@@ -28,6 +29,7 @@ from engine.checkpoint.gguf_split import joint_table
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import CheckpointSource, MetadataValue
 from engine.errors import CheckpointError
+from engine.models import model_spec
 from tests.fuzz.mutations import mutate
 from tests.fuzz.small_headers import small_images
 from tests.helpers.gguf_edit import Image, read_image
@@ -114,6 +116,7 @@ def examine(source: CheckpointSource) -> None:
             assert len(source.tensor_bytes(facts.name)) == facts.size_bytes > 0
         assert len(source.header_digest) == 64
         _examine_words(source)
+        _examine_family(source)
 
 
 def _examine_words(source: CheckpointSource) -> None:
@@ -134,6 +137,20 @@ def _examine_words(source: CheckpointSource) -> None:
     assert all(0 <= i < count for i in tokenizer.end_ids)
     for text in tokenizer.tokens:
         text.encode()
+
+
+def _examine_family(source: CheckpointSource) -> None:
+    """A spec names tensors of the file and numbers that can be computed with, or is refused."""
+    try:
+        spec = model_spec(source)
+    except CheckpointError:
+        return
+    assert {spec.embedding, spec.head} <= source.tensors.keys()
+    assert len(spec.layers) <= len(source.tensors)
+    for layer in spec.layers:
+        assert isfinite(layer.attention.scale)
+        if layer.attention.rope is not None:
+            assert all(map(isfinite, layer.attention.rope.frequencies))
 
 
 def _checkpoint(raw: bytes) -> CheckpointSource:

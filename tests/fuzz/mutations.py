@@ -17,6 +17,10 @@ EXTREMES = (
     (1 << 32) - 1, 1 << 32, (1 << 40) + 1, (1 << 62) - 1, 1 << 62, (1 << 63) - 1, 1 << 63,
     (1 << 64) - 8, (1 << 64) - 1,
 )  # fmt: skip
+ODD_FLOATS = (
+    0.0, -0.0, 5e-324, 1e-300, 1e-38, 1e-7, 0.5, 1.0, 1.0000000000000002, 2.0, 1e38, 1e300,
+    1.7976931348623157e308, -1.0, -1e300, float("inf"), float("-inf"), float("nan"),
+)  # fmt: skip
 _STRUCTURAL_SHARE = 0.35
 _ANYWHERE_SHARE = 0.2
 
@@ -129,6 +133,18 @@ def _bad_text(random: Random, image: Image) -> None:
         image.keys[place] = (image.keys[place][0], raw)
 
 
+def _odd_number(random: Random, image: Image) -> None:
+    """Give a key that has a number another one, of the same kind or not."""
+    numbers = [i for i, (_, value) in enumerate(image.keys) if len(value) in (8, 12)]
+    if numbers:
+        place = random.choice(numbers)
+        if random.random() < 0.5:
+            value = pack("<Id", 12, random.choice(ODD_FLOATS))
+        else:
+            value = pack("<IQ", 10, random.choice(EXTREMES))
+        image.keys[place] = (image.keys[place][0], value)
+
+
 def _counts(random: Random, image: Image) -> None:
     number = random.choice((random.choice(EXTREMES), len(image.keys) + random.choice((-1, 1))))
     if random.random() < 0.5:
@@ -179,6 +195,7 @@ _LINE_CHANGES: tuple[Callable[[Random, Line], Line], ...] = (
     _rename, _reshape, _widen, _retype, _move,
 )  # fmt: skip
 _FIELD_CHANGES: tuple[Callable[[Random, Image], None], ...] = (
-    _repeat_key, _drop_key, _odd_key, _swap_values, _bad_array, _bad_text, _counts, _version,
+    _repeat_key, _drop_key, _odd_key, _swap_values, _bad_array, _bad_text, _odd_number,
+    _odd_number, _odd_number, _counts, _version,
     _change_line, _change_line, _change_line, _repeat_tensor,
 )  # fmt: skip

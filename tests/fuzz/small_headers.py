@@ -1,4 +1,8 @@
-"""Small sound GGUF files that between them hold every kind of field: seeds of the mutants."""
+"""Small sound GGUF files that between them hold every kind of field: seeds of the mutants.
+
+Every value type, a small vocabulary of each tokenizer kind with tensors of several formats, and
+a whole model of two blocks for each family, with its rope scaling in float64.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +32,8 @@ _TYPES = {0: 4, 1: 2, 2: 18, 8: 34, 12: 144, 30: 2, 39: 17}
 
 
 def small_images() -> list[Image]:
-    """Three files: every value type, a small vocabulary of each tokenizer kind with tensors."""
-    return [_every_value(), _byte_level_model(), _spm_model()]
+    """The files, in the order of the module's first lines."""
+    return [_every_value(), _byte_level_model(), _spm_model(), _family("llama"), _family("gemma3")]
 
 
 def _every_value() -> Image:
@@ -80,6 +84,53 @@ def _model(kind: str, tokens: list[str], types: list[int]) -> Image:
     sizes = ((0, 5), (1, 3), (2, 64), (8, 32), (12, 256), (30, 1), (39, 32))
     image.tensors = [_line(f"blk.{i}.w", *size) for i, size in enumerate(sizes)]
     return image
+
+
+def _family(name: str) -> Image:
+    """Two blocks of width 8 with one head; the numbers are wide, so that extremes reach them."""
+    image = Image()
+    image.set("general.architecture", string(name))
+    for key, count in (
+        ("context_length", 64),
+        ("embedding_length", 8),
+        ("block_count", 2),
+        ("feed_forward_length", 8),
+        ("attention.head_count", 1),
+        ("attention.head_count_kv", 1),
+        ("attention.key_length", 8),
+        ("rope.dimension_count", 8),
+        ("rope.scaling.original_context_length", 32),
+    ):
+        image.set(f"{name}.{key}", scalar(U64, count))
+    for key, number in (
+        ("attention.layer_norm_rms_epsilon", 1e-5),
+        ("attention.scale", 0.5),
+        ("rope.freq_base", 10_000.0),
+        ("rope.scaling.factor", 4.0),
+        ("rope.scaling.yarn_beta_fast", 32.0),
+        ("rope.scaling.yarn_beta_slow", 1.0),
+    ):
+        image.set(f"{name}.{key}", scalar(F64, number))
+    image.set(f"{name}.rope.scaling.type", string("yarn"))
+    names = [f"{kind}.weight" for kind in ("attn_norm", "ffn_norm")]
+    if name == "gemma3":
+        image.set("gemma3.attention.sliding_window", u32(16))
+        image.set("gemma3.attention.sliding_window_pattern", array(BOOL, [1, 0]))
+        image.set("gemma3.rope.freq_base_swa", scalar(F64, 10_000.0))
+        norms = ("attn_q_norm", "attn_k_norm", "post_attention_norm", "post_ffw_norm")
+        names += [f"{kind}.weight" for kind in norms]
+    matrices = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
+    image.tensors = [
+        _line("output_norm.weight", 0, 8),
+        *(_line(f"blk.{block}.{norm}", 0, 8) for block in range(2) for norm in names),
+        *(_matrix(f"blk.{block}.{kind}.weight", 8) for block in range(2) for kind in matrices),
+        _matrix("token_embd.weight", 4),
+    ]
+    return image
+
+
+def _matrix(name: str, rows: int) -> Line:
+    return Line(name.encode(), (8, rows), 0, bytes(8 * rows * 4))
 
 
 def _line(name: str, type_id: int, elements: int) -> Line:
