@@ -8,7 +8,7 @@ from engine.sampling.recommended import completed
 
 def test_a_silent_file_takes_its_makers_values_and_keeps_its_suppressed_ids() -> None:
     found = completed(GenerationDefaults(suppressed_ids=(7,)), "llama", "smollm")
-    assert found == GenerationDefaults(0.2, 0, 0.9, 0.0, (7,))
+    assert found == GenerationDefaults(0.0, 0, 0.9, 0.0, (7,))
     assert completed(GenerationDefaults(), "gemma3", "default").top_k == 64
 
 
