@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import torch
 
 from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
-from engine.cache.pages import PAGE_ROWS, PagePool
+from engine.cache.pages import PagePool
 from engine.checkpoint.source import CheckpointSource
 from engine.config import Compute, EngineConfig
 from engine.errors import InvariantBroken
@@ -27,6 +27,8 @@ from engine.protocol import Phase
 from engine.runner import Runner, RunnerParts
 from engine.serving.admission import Served
 from engine.states.store import StateStore
+
+WARM_ROWS: Final = 16
 
 Report = Callable[[Phase, int, int], None]
 
@@ -93,13 +95,12 @@ def assemble(
 
 
 def warm(runner: Runner, pools: tuple[PagePool, ...]) -> None:
-    """Run a prompt chunk and a step once, so that the first request pays for nothing."""
-    rows = min(runner.grid_rows, PAGE_ROWS * min(pool.page_count for pool in pools) - 1)
-    lane = Lane.open(pools, rows + 1, runner.grid_rows)
+    """Run a short prompt chunk and a step, so that the first request meets no first time."""
+    lane = Lane.open(pools, WARM_ROWS + 1, runner.grid_rows)
     if not isinstance(lane, Lane):
-        raise InvariantBroken(f"A fresh model has no room for {rows + 1} rows.")
+        raise InvariantBroken(f"A fresh model has no room for {WARM_ROWS + 1} rows.")
     with lane:
-        lane.extend(rows)
-        runner.prompt_chunk(lane, [0] * rows, 0)
+        lane.extend(WARM_ROWS)
+        runner.prompt_chunk(lane, [0] * WARM_ROWS, 0)
         lane.extend(1)
-        runner.step([lane], [0], [rows])
+        runner.step([lane], [0], [WARM_ROWS])
