@@ -23,6 +23,7 @@ from app.cli.output import Output
 from app.cli.reply import Question, RunningReply
 from app.directories import Directories, make_private
 from app.errors import InputInvalid
+from app.library.catalogue import ENDING
 from app.lock import DirectoryLock
 from app.settings import Settings, SettingsFile
 from engine.protocol import MAX_FRAME_BYTES, ChatMessage, Finished, Loaded, Sampling
@@ -182,7 +183,7 @@ def ask_report(loaded: Loaded, finished: Finished) -> AskReport:
         prefill_tok_s=per_second(read_tokens, timings.prefill_ms),
         decode_tok_s=per_second(len(finished.ids) - 1, timings.decode_ms),
         stop_reason=finished.stop_reason,
-        model=loaded.model.name,
+        model=Path(loaded.model.path).name.removesuffix(ENDING),
         seed=finished.seed,
     )
 

@@ -16,9 +16,8 @@ from app.library.folders import Look, look
 from app.link.client import HANDSHAKE_LIMIT_S, EngineClient
 from app.link.crash_guard import CrashGuard
 from app.link.engine_log import EngineLog
-from app.link.events import EngineDied, EngineEvent
+from app.link.events import EngineEvent
 from app.link.mailbox import Mailbox
-from app.link.outcome import ProcessOutcome
 from app.link.process import EngineCommand
 from app.settings import Settings
 from engine.protocol import Loaded, Welcome
@@ -27,13 +26,12 @@ MakeCommand = Callable[[Path], EngineCommand]
 ANSWER_LIMIT_S: Final = 60.0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class StartedEngine:
-    """A connected engine. ``outcome`` is how it ended, None while it runs."""
+    """A connected engine and what it said of itself."""
 
     client: EngineClient
     welcome: Welcome
-    outcome: ProcessOutcome | None = None
 
     def load(self, path: Path) -> Loaded:
         """Load a checkpoint and wait; raises EngineRefused or EngineUnavailable."""
@@ -47,7 +45,7 @@ def passing_engine(make_command: MakeCommand) -> Iterator[StartedEngine]:
     """An engine in a folder of its own, for questions that load nothing; needs no lock."""
     with tempfile.TemporaryDirectory(prefix="hearth-") as folder:
         own = directories(Path(folder))
-        with started_engine(own, make_command(own.data)) as engine:
+        with _engine(own, make_command(own.data)) as engine:
             yield engine
 
 
@@ -56,20 +54,24 @@ def started_engine(places: Directories, command: EngineCommand) -> Iterator[Star
     """An engine that ends with the block, at once when the block is left by an interrupt.
 
     Raises:
-        EngineUnavailable: it did not start; the sentence ends with its last words.
+        EngineUnavailable: it did not start or died; the sentence says where its log is.
     """
-    ends: list[ProcessOutcome] = []
+    try:
+        with _engine(places, command) as engine:
+            yield engine
+    except EngineUnavailable as error:
+        sentence = f"{error.sentence} Its log is {places.engine_log}."
+        raise EngineUnavailable(sentence) from error
 
-    def on_event(event: EngineEvent) -> None:
-        if isinstance(event, EngineDied):
-            ends.append(event.outcome)
 
+@contextlib.contextmanager
+def _engine(places: Directories, command: EngineCommand) -> Iterator[StartedEngine]:
     engine_log = EngineLog(places.engine_log)
     client = EngineClient(
         command,
         engine_log=engine_log,
         guard=CrashGuard(places.crash_file),
-        on_event=on_event,
+        on_event=_nobody_listens,
     )
     client.start()
     try:
@@ -83,6 +85,10 @@ def started_engine(places: Directories, command: EngineCommand) -> Iterator[Star
         raise
     finally:
         client.close()
+
+
+def _nobody_listens(_event: EngineEvent) -> None:
+    """A command learns of a death through the request that it waits for."""
 
 
 def installed(places: Directories, settings: Settings) -> Look:

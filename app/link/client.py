@@ -17,6 +17,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, TypeVar
 
@@ -61,6 +62,7 @@ from engine.protocol import (
 )
 
 HANDSHAKE_LIMIT_S: Final = 60.0
+STOP_LIMIT_S: Final = 30.0
 FRAME_OVERHEAD_BYTES: Final = 16
 APP_NAME: Final = "hearth"
 Told = TypeVar("Told")
@@ -79,6 +81,7 @@ class EngineClient:
         on_event: OnEvent,
         restart: RestartPolicy | None = None,
         handshake_limit_s: float = HANDSHAKE_LIMIT_S,
+        stop_limit_s: float = STOP_LIMIT_S,
     ) -> None:
         """Describe the link; ``start`` begins it.
 
@@ -89,7 +92,9 @@ class EngineClient:
             on_event: told of ready, death and faults of the engine itself.
             restart: when to start again after a death; None never does.
             handshake_limit_s: how long an engine may take to say Welcome.
+            stop_limit_s: how long it may take to stop a reply before it is taken for hung.
         """
+        self._stop_limit_s = stop_limit_s
         self._on_event = on_event
         self._pending = _PendingRequests()
         self._loads = LoadTrack(guard)
@@ -217,8 +222,13 @@ class EngineClient:
         )
 
     def cancel(self, request: int) -> None:
-        """Stop a generation; its last message still comes. Nothing happens for an ended one."""
-        if self._pending.has(request):
+        """Stop a generation; its last message still comes. Nothing happens for an ended one.
+
+        An engine that has not ended the request after ``stop_limit_s`` hangs, and is ended.
+        """
+        alarm = threading.Timer(self._stop_limit_s, self._on_not_stopped, (request,))
+        alarm.daemon = True
+        if self._pending.set_alarm(request, alarm):
             with contextlib.suppress(EngineUnavailable):
                 self._lives.send(Cancel(request=request))
 
@@ -231,6 +241,10 @@ class EngineClient:
         """Ask for the pools as they stand: MemoryFacts."""
         request = self._pending.add(on_message)
         return self._send(request, AskMemory(request=request))
+
+    def _on_not_stopped(self, request: int) -> None:
+        if self._pending.has(request):
+            self.kill(f"it did not stop a reply within {self._stop_limit_s:.0f} seconds.")
 
     def _send(self, request: int, message: AppMessage) -> int:
         size = len(msgspec.msgpack.encode(message))
@@ -301,40 +315,64 @@ class EngineClient:
             log.exception("callback failed record=%s", type(told).__name__)
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """Who waits for a request's messages; ``alarm`` runs once it was asked to stop."""
+
+    on_message: OnMessage
+    alarm: threading.Timer | None = None
+
+
 class _PendingRequests:
-    """Request ids, counted up from 1, and the callback of each that has not ended."""
+    """Request ids, counted up from 1, and who waits for each that has not ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._next = 1
-        self._callbacks: dict[int, OnMessage] = {}
+        self._waiting: dict[int, _Waiting] = {}
 
     def add(self, on_message: OnMessage) -> int:
         """A new request id with its callback."""
         with self._lock:
             request = self._next
             self._next += 1
-            self._callbacks[request] = on_message
+            self._waiting[request] = _Waiting(on_message)
             return request
 
     def has(self, request: int) -> bool:
         """Whether the request has not ended."""
         with self._lock:
-            return request in self._callbacks
+            return request in self._waiting
 
     def get(self, request: int) -> OnMessage | None:
         """The callback of a request that goes on."""
         with self._lock:
-            return self._callbacks.get(request)
+            there = self._waiting.get(request)
+            return None if there is None else there.on_message
+
+    def set_alarm(self, request: int, alarm: threading.Timer) -> bool:
+        """Start ``alarm`` for a running request; False when it has one already or has ended."""
+        with self._lock:
+            there = self._waiting.get(request)
+            if there is None or there.alarm is not None:
+                return False
+            there.alarm = alarm
+            alarm.start()
+            return True
 
     def take(self, request: int) -> OnMessage | None:
         """The callback of a request that ends now; None when it has ended."""
         with self._lock:
-            return self._callbacks.pop(request, None)
+            there = self._waiting.pop(request, None)
+        if there is None:
+            return None
+        if there.alarm is not None:
+            there.alarm.cancel()
+        return there.on_message
 
     def take_all(self) -> tuple[tuple[int, OnMessage], ...]:
         """Every request that has not ended, in order; none is left."""
         with self._lock:
-            taken = tuple(sorted(self._callbacks.items()))
-            self._callbacks.clear()
-            return taken
+            requests = sorted(self._waiting)
+        taken = ((request, self.take(request)) for request in requests)
+        return tuple((request, found) for request, found in taken if found is not None)

@@ -110,6 +110,23 @@ def test_a_stopped_reply_ends_with_what_came(tmp_path: Path) -> None:
         assert isinstance(all_of(ask(client, sampling=Sampling(max_tokens=2))[1])[-1], Finished)
 
 
+@pytest.mark.parametrize("how", ["hang", "deaf"])
+def test_an_engine_that_does_not_stop_a_reply_is_taken_for_hung(tmp_path: Path, how: str) -> None:
+    hangs = Script(end_at="reply", end_how="hang", end_after=1)
+    deaf = Script(reply="word", times=10_000, words_per_s=20, ignores_cancel=True)
+    script = hangs if how == "hang" else deaf
+    with client_on(tmp_path, script, stop_limit_s=0.3) as (client, told):
+        pid = told.ready().welcome.pid
+        load(client)
+        request, box = ask(client)
+        time.sleep(0.2)
+        client.cancel(request)
+        client.cancel(request)
+        assert failure_of(box).code == ENGINE_DIED
+        assert "did not stop a reply" in told.died().outcome.sentence
+        assert is_gone(pid)
+
+
 def test_the_engines_death_fails_every_running_request(tmp_path: Path) -> None:
     with client_on(tmp_path, Script(end_at="reply")) as (client, told):
         told.ready()

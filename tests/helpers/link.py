@@ -50,6 +50,7 @@ def client_on(
     restart: RestartPolicy | None = None,
     command: EngineCommand | None = None,
     handshake_limit_s: float = LIMIT_S,
+    stop_limit_s: float = LIMIT_S,
 ) -> Iterator[tuple[EngineClient, Told]]:
     """A started client; closed at the end."""
     told = Told()
@@ -60,6 +61,7 @@ def client_on(
         on_event=told.events.put,
         restart=restart,
         handshake_limit_s=handshake_limit_s,
+        stop_limit_s=stop_limit_s,
     )
     client.start()
     try:
