@@ -3,12 +3,15 @@
     python -m kernels.cpu.build [--check]
 
 The results are committed beside this file, so that nobody needs a compiler to run Hearth. Only
-zig, pinned in the test lock, builds them; ``--check`` builds into a temporary folder and compares.
+zig, pinned in the test lock, builds them; ``--check`` builds into a temporary folder and compares,
+which takes minutes. Each library also carries the digest of what it was built from, so that a test
+without a compiler notices a stale one at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import subprocess
 import sys
 import tempfile
@@ -35,19 +38,29 @@ AVX512 = (
 UNITS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("pool", "pool.c", ()),
     ("step", "step.c", ()),
+    ("records", "records.c", ()),
     ("avx2", "operations.c", (*AVX2, "-DHEARTH_OPERATIONS=hearth_operations_avx2")),
     ("avx512", "operations.c", (*AVX512, "-DHEARTH_OPERATIONS=hearth_operations_avx512")),
 )
 
 
+def source_digest() -> str:
+    """SHA-256 over the C sources, the compiler's flags and the targets."""
+    digest = hashlib.sha256(repr((STRICT, UNITS, sorted(TARGETS.items()))).encode())
+    for path in sorted(SOURCES.iterdir()):
+        text = path.read_bytes().replace(b"\r\n", b"\n")
+        digest.update(f"{path.name} {len(text)}\n".encode() + text)
+    return digest.hexdigest()
+
+
 def build(name: str, target: str, folder: Path) -> Path:
     """Compile one library into ``folder`` and return its path; raises CalledProcessError."""
     objects: list[str] = []
+    stamp = f'-DHEARTH_SOURCE_DIGEST="{source_digest()}"'
     for unit, source, flags in UNITS:
         made = folder / f"{name}.{unit}.o"
-        _zig(
-            ["cc", "-target", target, *STRICT, *_position(target), *flags, "-c", source, "-o", made]
-        )
+        options = (*STRICT, *_position(target), *flags, stamp)
+        _zig(["cc", "-target", target, *options, "-c", source, "-o", made])
         objects.append(str(made))
     library = folder / name
     _zig(["cc", "-target", target, "-shared", "-s", *objects, "-o", library, *_libraries(target)])

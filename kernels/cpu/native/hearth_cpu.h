@@ -232,5 +232,11 @@ HEARTH_API int64_t hearth_chunk_scratch(int64_t heads, int64_t kv_heads, int64_t
 /* values (rows, columns) into the codes, scales and sums of `to`; for tests. */
 HEARTH_API void hearth_prepare(hearth_pool *pool, const hearth_activations *to, int64_t rows,
                                int64_t columns);
+/* Every record in the order above: its size, the offsets of its fields, -1; a second -1 ends the
+ * list. For tests. */
+HEARTH_API const int64_t *hearth_record_layout(void);
+/* SHA-256 of the sources and flags that this library was built from, as kernels/cpu/build.py
+ * computes it; the first test of a stale binary. */
+HEARTH_API const char *hearth_source_digest(void);
 
 #endif
