@@ -15,34 +15,44 @@ from engine.models.spec import RopeSpec, RopeStyle
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """Cosines and sines of consecutive positions under one rule; [rows, 1, pairs] float32."""
+    """The turns of consecutive positions under one rule.
+
+    Attributes:
+        turns: [rows, 1, 1, pairs] complex64: cosine + i sine.
+        cosine, sine: its parts.
+    """
 
     style: RopeStyle
+    turns: torch.Tensor
     cosine: torch.Tensor
     sine: torch.Tensor
 
     def apply(self, heads: torch.Tensor, out: torch.Tensor) -> None:
-        """Turn ``heads`` into ``out``; both [rows, head, head_dim] float32, of any strides."""
-        pairs = self.cosine.shape[-1]
-        turned = 2 * pairs
+        """Turn ``heads`` into ``out``.
+
+        Both are [rows, kv_head, head, head_dim] float32 with the last dimension dense and every
+        other stride even.
+        """
+        pairs = self.turns.shape[-1]
         if self.style is RopeStyle.PAIRS:
-            first, second = heads[..., 0:turned:2], heads[..., 1:turned:2]
-            out_first, out_second = out[..., 0:turned:2], out[..., 1:turned:2]
+            torch.mul(_complex(heads, pairs), self.turns, out=_complex(out, pairs))
         else:
-            first, second = heads[..., :pairs], heads[..., pairs:turned]
-            out_first, out_second = out[..., :pairs], out[..., pairs:turned]
-        torch.mul(first, self.cosine, out=out_first).addcmul_(second, self.sine, value=-1)
-        torch.mul(second, self.cosine, out=out_second).addcmul_(first, self.sine)
-        if turned < heads.shape[-1]:
-            out[..., turned:].copy_(heads[..., turned:])
+            first, second = heads[..., :pairs], heads[..., pairs : 2 * pairs]
+            out_first, out_second = out[..., :pairs], out[..., pairs : 2 * pairs]
+            torch.mul(first, self.cosine, out=out_first).addcmul_(second, self.sine, value=-1)
+            torch.mul(second, self.cosine, out=out_second).addcmul_(first, self.sine)
+        if 2 * pairs < heads.shape[-1]:
+            out[..., 2 * pairs :].copy_(heads[..., 2 * pairs :])
 
 
-def rotation(rule: RopeSpec, position: int, rows: int) -> Rotation:
-    """The rotation of rows ``position .. position + rows``."""
-    positions = torch.arange(position, position + rows, dtype=torch.float64)
+def rotation(rule: RopeSpec, rows: range) -> Rotation:
+    """The rotation of rows at the given absolute positions."""
+    positions = torch.arange(rows.start, rows.stop, dtype=torch.float64)
     angles = torch.outer(positions, torch.tensor(rule.frequencies, dtype=torch.float64))
-    return Rotation(
-        style=rule.style,
-        cosine=(angles.cos() * rule.magnitude).float().unsqueeze(1),
-        sine=(angles.sin() * rule.magnitude).float().unsqueeze(1),
-    )
+    cosine = (angles.cos() * rule.magnitude).float()[:, None, None]
+    sine = (angles.sin() * rule.magnitude).float()[:, None, None]
+    return Rotation(rule.style, torch.complex(cosine, sine), cosine, sine)
+
+
+def _complex(heads: torch.Tensor, pairs: int) -> torch.Tensor:
+    return torch.view_as_complex(heads[..., : 2 * pairs].view(*heads.shape[:-1], pairs, 2))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine.errors import InvariantBroken
-from engine.forward.attention import attend, visible_pages
+from engine.forward.attention import attend, row_blocks
 from tests.helpers.contiguous_attention import contiguous_attention, gathered
 from tests.helpers.lone_model import relative_l2
 
@@ -50,9 +50,10 @@ def paged(
     query: torch.Tensor, pages: torch.Tensor, table: list[int], position: int, window: int | None
 ) -> torch.Tensor:
     rows = query.shape[1]
-    visible = visible_pages(np.array(table, np.int32), position, rows, window, REPEAT)
-    mixed = attend(query.reshape(KV_HEADS, -1, HEAD_DIM), pages, visible, SCALE)
-    return mixed.view(KV_HEADS * REPEAT, rows, HEAD_DIM)
+    blocks = row_blocks(np.array(table, np.int32), range(position, position + rows), window, REPEAT)
+    by_kv_head = query.view(KV_HEADS, REPEAT, rows, HEAD_DIM).transpose(1, 2)
+    mixed = attend(by_kv_head.reshape(KV_HEADS, -1, HEAD_DIM), pages, blocks, SCALE)
+    return mixed.view(by_kv_head.shape).transpose(1, 2).reshape(query.shape)
 
 
 @pytest.mark.parametrize(("position", "rows", "window"), CASES)
@@ -91,5 +92,6 @@ def test_16_bit_pages_are_read_as_the_float32_values_they_hold() -> None:
 def test_a_page_that_the_lane_dropped_is_never_read() -> None:
     """An entry of -1 would silently name the arena's last page."""
     with pytest.raises(InvariantBroken, match="Page 0"):
-        visible_pages(np.array([-1, 2], np.int32), 256, 4, 300, 1)
-    assert len(visible_pages(np.array([-1, 2], np.int32), 260, 4, 5, 1)) == 1
+        row_blocks(np.array([-1, 2], np.int32), range(256, 260), 300, 1)
+    (block,) = row_blocks(np.array([-1, 2], np.int32), range(260, 264), 5, 1)
+    assert [page.page for page in block.pages] == [2]

@@ -11,15 +11,7 @@ from engine.models import rope
 
 
 def yarn(frequencies: tuple[float, ...], factor: float) -> tuple[float, ...]:
-    return rope.yarn(
-        frequencies,
-        base=10000.0,
-        factor=factor,
-        original_context=512,
-        beta_fast=32.0,
-        beta_slow=1.0,
-        extrapolation=1.0,
-    )
+    return rope.yarn(frequencies, rope.Yarn(base=10000.0, factor=factor, original_context=512))
 
 
 def test_plain_frequencies_fall_from_one_by_a_constant_ratio() -> None:

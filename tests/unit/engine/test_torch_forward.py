@@ -57,14 +57,6 @@ class Loaded:
         return found
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("rows", [1, 17, 256, 257, 700])
 def test_the_last_row_alone_is_the_last_of_all_rows(family: str, rows: int) -> None:
