@@ -13,7 +13,7 @@ from app.directories import Directories, directories
 from app.errors import AppError, EngineUnavailable, InputInvalid, ModelUnknown
 from app.library.catalogue import ENDING, Catalogue
 from app.library.folders import Look, look
-from app.link.client import HANDSHAKE_LIMIT_S, EngineClient
+from app.link.client import EngineClient, LinkLimits
 from app.link.crash_guard import CrashGuard
 from app.link.engine_log import EngineLog
 from app.link.events import EngineEvent
@@ -66,17 +66,18 @@ def started_engine(places: Directories, command: EngineCommand) -> Iterator[Star
 
 @contextlib.contextmanager
 def _engine(places: Directories, command: EngineCommand) -> Iterator[StartedEngine]:
-    engine_log = EngineLog(places.engine_log)
+    engine_log, limits = EngineLog(places.engine_log), LinkLimits()
     client = EngineClient(
         command,
         engine_log=engine_log,
         guard=CrashGuard(places.crash_file),
         on_event=_nobody_listens,
+        limits=limits,
     )
     client.start()
     try:
         try:
-            welcome = client.wait_ready(HANDSHAKE_LIMIT_S)
+            welcome = client.wait_ready(limits.handshake_s)
         except EngineUnavailable as error:
             raise EngineUnavailable(" ".join((error.sentence, *engine_log.tail(1)))) from error
         yield StartedEngine(client, welcome)

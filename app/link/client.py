@@ -61,12 +61,23 @@ from engine.protocol import (
     Welcome,
 )
 
-HANDSHAKE_LIMIT_S: Final = 60.0
-STOP_LIMIT_S: Final = 30.0
 FRAME_OVERHEAD_BYTES: Final = 16
 APP_NAME: Final = "hearth"
 Told = TypeVar("Told")
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLimits:
+    """How long an engine may take, in seconds, before it is ended.
+
+    Attributes:
+        handshake_s: from its start to its Welcome.
+        stop_s: from the wish to stop a reply to its last message.
+    """
+
+    handshake_s: float = 60.0
+    stop_s: float = 30.0
 
 
 class EngineClient:
@@ -80,8 +91,7 @@ class EngineClient:
         guard: CrashGuard,
         on_event: OnEvent,
         restart: RestartPolicy | None = None,
-        handshake_limit_s: float = HANDSHAKE_LIMIT_S,
-        stop_limit_s: float = STOP_LIMIT_S,
+        limits: LinkLimits | None = None,
     ) -> None:
         """Describe the link; ``start`` begins it.
 
@@ -91,10 +101,9 @@ class EngineClient:
             guard: remembers the checkpoints that stopped the engine.
             on_event: told of ready, death and faults of the engine itself.
             restart: when to start again after a death; None never does.
-            handshake_limit_s: how long an engine may take to say Welcome.
-            stop_limit_s: how long it may take to stop a reply before it is taken for hung.
+            limits: how long an engine may take; None takes the usual.
         """
-        self._stop_limit_s = stop_limit_s
+        self._limits = limits if limits is not None else LinkLimits()
         self._on_event = on_event
         self._pending = _PendingRequests()
         self._loads = LoadTrack(guard)
@@ -104,7 +113,7 @@ class EngineClient:
             engine_log=engine_log,
             callbacks=LifeCallbacks(self._ready, self._message, self._ended, self._died),
             restart=restart,
-            handshake_limit_s=handshake_limit_s,
+            handshake_limit_s=self._limits.handshake_s,
         )
 
     # Life ---------------------------------------------------------------------------------------
@@ -224,9 +233,9 @@ class EngineClient:
     def cancel(self, request: int) -> None:
         """Stop a generation; its last message still comes. Nothing happens for an ended one.
 
-        An engine that has not ended the request after ``stop_limit_s`` hangs, and is ended.
+        An engine that has not ended the request after ``LinkLimits.stop_s`` hangs, and is ended.
         """
-        alarm = threading.Timer(self._stop_limit_s, self._on_not_stopped, (request,))
+        alarm = threading.Timer(self._limits.stop_s, self._on_not_stopped, (request,))
         alarm.daemon = True
         if self._pending.set_alarm(request, alarm):
             with contextlib.suppress(EngineUnavailable):
@@ -244,7 +253,7 @@ class EngineClient:
 
     def _on_not_stopped(self, request: int) -> None:
         if self._pending.has(request):
-            self.kill(f"it did not stop a reply within {self._stop_limit_s:.0f} seconds.")
+            self.kill(f"it did not stop a reply within {self._limits.stop_s:.0f} seconds.")
 
     def _send(self, request: int, message: AppMessage) -> int:
         size = len(msgspec.msgpack.encode(message))

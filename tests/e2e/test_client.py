@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import ENGINE_DIED, EngineRefused, EngineUnavailable, RequestTooLarge
+from app.link.client import LinkLimits
 from app.link.mailbox import Mailbox
 from app.link.restart import RestartPolicy
 from app.lock import start_time
@@ -115,7 +116,7 @@ def test_an_engine_that_does_not_stop_a_reply_is_taken_for_hung(tmp_path: Path, 
     hangs = Script(end_at="reply", end_how="hang", end_after=1)
     deaf = Script(reply="word", times=10_000, words_per_s=20, ignores_cancel=True)
     script = hangs if how == "hang" else deaf
-    with client_on(tmp_path, script, stop_limit_s=0.3) as (client, told):
+    with client_on(tmp_path, script, limits=LinkLimits(stop_s=0.3)) as (client, told):
         pid = told.ready().welcome.pid
         load(client)
         request, box = ask(client)
@@ -211,7 +212,7 @@ def test_an_engine_of_another_version_is_refused(tmp_path: Path) -> None:
 
 def test_an_engine_that_never_says_welcome_is_ended_in_time(tmp_path: Path) -> None:
     begun = time.monotonic()
-    with client_on(tmp_path, Script(welcome_s=60), handshake_limit_s=0.3) as (_, told):
+    with client_on(tmp_path, Script(welcome_s=60), limits=LinkLimits(handshake_s=0.3)) as (_, told):
         outcome = told.died().outcome
     assert "0 seconds" in outcome.sentence
     assert time.monotonic() - begun < 5

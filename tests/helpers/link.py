@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from app.link.client import EngineClient
+from app.link.client import EngineClient, LinkLimits
 from app.link.crash_guard import CrashGuard
 from app.link.engine_log import EngineLog
 from app.link.events import EngineDied, EngineEvent, EngineReady
@@ -49,8 +49,7 @@ def client_on(
     *,
     restart: RestartPolicy | None = None,
     command: EngineCommand | None = None,
-    handshake_limit_s: float = LIMIT_S,
-    stop_limit_s: float = LIMIT_S,
+    limits: LinkLimits | None = None,
 ) -> Iterator[tuple[EngineClient, Told]]:
     """A started client; closed at the end."""
     told = Told()
@@ -60,8 +59,7 @@ def client_on(
         guard=CrashGuard(folder / "crashes.json"),
         on_event=told.events.put,
         restart=restart,
-        handshake_limit_s=handshake_limit_s,
-        stop_limit_s=stop_limit_s,
+        limits=limits,
     )
     client.start()
     try:
