@@ -2,10 +2,10 @@
 
     python3 tests/e2e/fresh_debian.py ROOT [--mirror URL] [--see PATH]... [--pass NAME]...
 
-ROOT is made with Debian's `debootstrap` when it is not there (package debootstrap), and a copy of it
-is used, so that each run begins fresh. `--see` shows a file or folder of this machine at the same
-place inside (pip's configuration, wheels, certificates), `--pass` hands a variable on. The checkout
-is cloned, so what is not committed is not tested. Needs Xvfb and xwininfo (packages xvfb,
+ROOT is made with Debian's `debootstrap` when it is not there (package debootstrap), and a copy of
+it is used, so that each run begins fresh. `--see` shows a file or folder of this machine at the
+same place inside (pip's configuration, wheels, certificates), `--pass` hands a variable on. The
+checkout is cloned, so what is not committed is not tested. Needs Xvfb and xwininfo (packages xvfb,
 x11-utils) on this machine for the steps with a window. Ends with one line of JSON.
 """
 
@@ -55,9 +55,7 @@ class Debian:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 
-    def run(
-        self, order: Sequence[str], user: str = "root:root"
-    ) -> tuple[int, str, float]:
+    def run(self, order: Sequence[str], user: str = "root:root") -> tuple[int, str, float]:
         """Run ``order`` to its end: exit code, output, seconds."""
         began = time.monotonic()
         child = self.start(order, user)
@@ -100,8 +98,9 @@ def fresh_copy(clean: Path, see: Sequence[Path]) -> Iterator[Path]:
     shutil.rmtree(root, ignore_errors=True)
     subprocess.run(["cp", "-a", clean, root], check=True)
     (root / str(INSIDE)[1:]).parent.mkdir(parents=True)
-    clone = ["git", "clone", "--quiet", "--no-hardlinks", CHECKOUT, root / str(INSIDE)[1:]]
-    subprocess.run(clone, check=True)
+    subprocess.run(
+        ["git", "clone", "--quiet", "--no-hardlinks", CHECKOUT, root / str(INSIDE)[1:]], check=True
+    )
     shutil.copy("/etc/resolv.conf", root / "etc")
     mounted = [mount(root, Path("/proc")), mount(root, Path("/dev"))]
     for path in see:

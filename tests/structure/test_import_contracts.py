@@ -18,6 +18,8 @@ BREAKS = {
     "app-without-torch": ("app/text.py", "import torch"),
     "engine-without-qt": ("engine/failure.py", "import PySide6.QtCore"),
     "protocol-only": ("app/text.py", "import engine.config"),
+    "engine-inside": ("engine/errors.py", "import engine.loop"),
+    "policy-is-pure": ("engine/states/marks.py", "import torch"),
     "no-installer-inside": ("engine/failure.py", "import installer.places"),
 }
 LINT = "from importlinter.cli import lint_imports_command as lint; lint()"

@@ -14,9 +14,9 @@ def operations(files: tuple[Path, ...]) -> dict[str, set[str]]:
     """Operation -> the names of its files."""
     found: dict[str, set[str]] = {}
     for path in files:
-        package, *folders, name = path.parts
-        if package == "kernels" and len(folders) == 1 and folders[0] not in NO_OPERATION:
-            found.setdefault(folders[0], set()).add(name)
+        in_folder = len(path.parts) == 3 and path.parts[0] == "kernels"
+        if in_folder and path.parts[1] not in NO_OPERATION:
+            found.setdefault(path.parts[1], set()).add(path.name)
     return found
 
 

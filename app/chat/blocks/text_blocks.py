@@ -6,6 +6,7 @@ their turn; the column does selection across them, so they let the mouse through
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -34,9 +35,9 @@ class Block(QWidget):
         super().__init__(column)
         self.look = look
 
+    @abstractmethod
     def lay_out(self, width: int) -> int:
         """Arrange for ``width`` and return the height."""
-        raise NotImplementedError
 
     def restyle(self) -> None:
         """Take fonts and sizes of the current theme; ``lay_out`` follows."""
