@@ -21,11 +21,12 @@ from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from random import Random
-from time import perf_counter
+from time import perf_counter, process_time
 
 from engine.checkpoint.gguf import GGUFCheckpoint, Part
 from engine.checkpoint.gguf_header import parse_header
 from engine.checkpoint.gguf_split import joint_table
+from engine.checkpoint.gguf_values import NumberArray, StringArray
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import CheckpointSource, MetadataValue
 from engine.errors import CheckpointError
@@ -37,7 +38,7 @@ from tests.helpers.models import gemma_path, smol_path
 
 MEMORY_LIMIT_KB = 200 << 10
 _NOWHERE = Path("mutant.gguf")
-_GEMMA_EVERY = 5
+_GEMMA_EVERY = 10
 _LONGEST_DELETION = 64
 
 
@@ -47,7 +48,7 @@ class Tally:
 
     Attributes:
         findings: mutant number and traceback of everything that was no typed error.
-        worst: seconds and number of the slowest mutant.
+        worst: seconds of processor time and number of the slowest mutant.
         memory_kb: how far the most resident memory rose over the start.
     """
 
@@ -135,8 +136,7 @@ def _examine_words(source: CheckpointSource) -> None:
     assert len(tokenizer.token_types) == count
     assert len(tokenizer.scores) in (0, count)
     assert all(0 <= i < count for i in tokenizer.end_ids)
-    for text in tokenizer.tokens:
-        text.encode()
+    "".join(tokenizer.tokens).encode()
 
 
 def _examine_family(source: CheckpointSource) -> None:
@@ -163,18 +163,20 @@ def _read(value: MetadataValue) -> None:
     """Walk over a metadata value, nested ones too."""
     if isinstance(value, str):
         value.encode()
+    elif isinstance(value, StringArray):
+        words = tuple(value)
+        assert len(words) == len(value)
+        "".join(words).encode()
+    elif isinstance(value, NumberArray):
+        assert len(tuple(value)) == len(value)
     elif isinstance(value, Sequence):
-        count = 0
         for element in value:
-            count += 1
-            if isinstance(element, str | Sequence):
-                _read(element)
-        assert count == len(value)
+            _read(element)
 
 
 def judge(open_mutant: Callable[[], CheckpointSource], number: int, tally: Tally) -> None:
     """Open and examine one mutant; whatever is no typed error is a finding."""
-    start = perf_counter()
+    start = process_time()
     try:
         examine(open_mutant())
         word = "consistent"
@@ -183,7 +185,7 @@ def judge(open_mutant: Callable[[], CheckpointSource], number: int, tally: Tally
     except Exception:  # noqa: BLE001 - the very thing that is looked for
         word = "findings"
         tally.findings.append((number, traceback.format_exc()))
-    seconds = perf_counter() - start
+    seconds = process_time() - start
     tally.outcomes[word] += 1
     tally.worst = max(tally.worst, (seconds, number))
 
