@@ -18,6 +18,7 @@ from app.actions import Action, install
 from app.chat.blocks.words import context_tokens
 from app.chat.conversation import Conversation, Turn
 from app.chat.session import ChatSession
+from app.chat.storage.conversations import ConversationEntry
 from app.desktop.answers import Background
 from app.desktop.forward import ForwardWatch
 from app.directories import Directories
@@ -31,6 +32,7 @@ from app.look.icons import Icons
 from app.look.theme import Look, Preference
 from app.panels.notices import model_notice, store_notice
 from app.settings import Settings, SettingsFile, WindowSettings
+from app.widgets.toast import ToastFacts
 from app.window import USUAL, Window, WindowPlace
 from app.workshop import Workshop
 
@@ -70,7 +72,8 @@ class Application(QObject):
     def start(self) -> None:
         """Open the store, start the engine, look for a model; none of it holds the window up."""
         try:
-            workshop = Workshop(self._places, self._command, self)
+            sampling = self._settings.settings.sampling.to_sampling()
+            workshop = Workshop(self._places, self._command, sampling, self)
         except AppError as error:
             self.window.page.show_notice(store_notice(error.sentence))
             return
@@ -111,6 +114,7 @@ class Application(QObject):
         chats.listed.connect(window.sidebar.show_entries)
         chats.answering.connect(window.sidebar.show_answering)
         chats.shown.connect(self._on_shown)
+        chats.trashed.connect(self._on_trashed)
         model.changed.connect(self._on_model_changed)
         workshop.bridge.ready.connect(self._on_engine_ready)
         workshop.store.failed.connect(self._on_error)
@@ -120,6 +124,14 @@ class Application(QObject):
     def _on_chosen(self, chat: int) -> None:
         self.workshop.chats.open(chat)
         self.window.close_overlay()
+
+    def _on_trashed(self, entry: ConversationEntry) -> None:
+        restore = self.workshop.chats.restore
+        self.window.toast.tell(
+            ToastFacts(
+                "trash", "Chat moved to trash", entry.title, "Undo", lambda: restore(entry.id)
+            )
+        )
 
     def _on_shown(self, session: ChatSession) -> None:
         session.changed.connect(self._on_conversation_changed)
@@ -219,6 +231,9 @@ class Application(QObject):
             Action("chat.stop", "Stop the reply", ("Esc",), self._escape),
             Action("chat.again", "Answer again", ("Ctrl+R",), page.answer_again),
             Action("chat.copy-reply", "Copy the reply", ("Ctrl+Shift+C",), page.copy_last_reply),
+            Action("chat.trash", "Delete the chat", ("Ctrl+Shift+Backspace",), self._trash),
+            Action("app.undo", "Undo", ("Ctrl+Z",), self.window.toast.undo,
+                   self.window.toast.isVisible),
             Action("view.sidebar", "Toggle the sidebar", ("Ctrl+B", "F9"),
                    self.window.toggle_sidebar),
             Action("view.composer", "Write a message", ("Shift+Esc",), page.composer.setFocus),
@@ -227,6 +242,11 @@ class Application(QObject):
 
     def _new_chat(self) -> None:
         self.workshop.chats.new()
+
+    def _trash(self) -> None:
+        session = self.window.page.session
+        if session is not None and session.conversation is not None:
+            self.workshop.chats.trash(session.conversation.id)
 
     def _escape(self) -> None:
         if not self.window.close_overlay():

@@ -14,6 +14,7 @@ from app.look.icons import Icons
 from app.look.theme import Look
 from app.panels.modelbar import ModelBar
 from app.panels.sidebar import Sidebar
+from app.widgets.toast import Toast
 
 NARROW: Final = 900
 SIDEBAR: Final = 264
@@ -49,6 +50,7 @@ class Window(QWidget):
         self.page = ChatPage(look, icons, self)
         self.bar = ModelBar(look, icons, self)
         self.sidebar = Sidebar(look, icons, self)
+        self.toast = Toast(look, icons, self)
         self.bar.sidebar_wanted.connect(self.toggle_sidebar)
         self.sidebar.close_wanted.connect(self.toggle_sidebar)
         look.changed.connect(self._on_look_changed)
@@ -123,6 +125,7 @@ class Window(QWidget):
         self.bar.setGeometry(left, 0, self.width() - left, self.bar.height())
         top = self.bar.height()
         self.page.setGeometry(left, top, self.width() - left, self.height() - top)
+        self.toast.place()
 
     def _on_look_changed(self, _theme: object) -> None:
         self._arrange()

@@ -20,6 +20,7 @@ from app.link.crash_guard import CrashGuard
 from app.link.engine_log import EngineLog
 from app.link.process import EngineCommand
 from app.link.restart import RestartPolicy
+from engine.protocol import Sampling
 
 
 class Workshop(QObject):
@@ -29,7 +30,9 @@ class Workshop(QObject):
         StoreError: the conversations cannot be opened.
     """
 
-    def __init__(self, places: Directories, command: EngineCommand, parent: QObject) -> None:
+    def __init__(
+        self, places: Directories, command: EngineCommand, sampling: Sampling, parent: QObject
+    ) -> None:
         super().__init__(parent)
         self.notices: tuple[str, ...] = ()
         self._thread = StoreThread(lambda: open_store(places.store_file))
@@ -45,7 +48,7 @@ class Workshop(QObject):
             restart=RestartPolicy(),
         )
         self.model = LoadedModel(self.client, self.bridge, self)
-        services = ChatServices(self.store, self.client, self.bridge, self.model)
+        services = ChatServices(self.store, self.client, self.bridge, self.model, sampling)
         self.chats = Chats(services, self)
 
     def start(self) -> None:

@@ -88,10 +88,11 @@ class Chats(QObject):
             store.conversations.trash(conversation)
             return store.conversations.entries()
 
-        for entry in self.entries:
-            if entry.id == conversation:
-                self.trashed.emit(entry)
+        gone = [entry for entry in self.entries if entry.id == conversation]
+        self._on_listed(tuple(entry for entry in self.entries if entry.id != conversation))
         self._services.store.ask(trash, self._on_listed)
+        for entry in gone:
+            self.trashed.emit(entry)
         if self.current is None:
             self.new()
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QMimeData, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QInputMethodEvent,
     QKeyEvent,
+    QKeySequence,
     QPainter,
     QPaintEvent,
     QPalette,
@@ -48,12 +49,22 @@ class MessageField(QPlainTextEdit):
         self.setTabChangesFocus(True)
         self.setAccessibleName("Message")
         self.document().setDocumentMargin(0)
+        self.document().clearUndoRedoStacks()
         self.viewport().setAutoFillBackground(False)
 
     def exact_text(self) -> str:
         """The text as it was typed, with unpaired surrogates replaced."""
         raw = self.document().toRawText()
         return whole_characters(raw.replace("\u2029", "\n").replace("\u2028", "\n"))
+
+    def event(self, event: QEvent) -> bool:
+        """With nothing to undo here, the keys for undo are the window's."""
+        if event.type() is QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            undo = event.matches(QKeySequence.StandardKey.Undo)
+            if undo and not self.document().isUndoAvailable():
+                event.ignore()
+                return False
+        return super().event(event)
 
     def inputMethodEvent(self, event: QInputMethodEvent) -> None:
         """Remember whether something is still being composed."""

@@ -25,12 +25,13 @@ from engine.protocol import EngineMessage, Failure, Finished, Progress, Sampling
 
 @dataclass(frozen=True, slots=True)
 class ChatServices:
-    """What every session works with."""
+    """What every session works with; ``sampling`` is what the person set for all chats."""
 
     store: StoreBridge
     client: EngineClient
     bridge: EngineBridge
     model: LoadedModel
+    sampling: Sampling
 
 
 class ChatSession(QObject):
@@ -55,7 +56,6 @@ class ChatSession(QObject):
     ) -> None:
         super().__init__(parent)
         self._services = services
-        self._sampling = Sampling()
         self._reply: ReplyWriter | None = None
         self._request = -1
         self._problem: Problem | None = None
@@ -154,15 +154,16 @@ class ChatSession(QObject):
         if user is None or model is None or conversation is None:
             self._move(ChatState.IDLE)
             return
+        sampling = self._services.sampling
         facts = ReplyFacts(
-            model_name=model.name, template_hash=model.template_hash, sampling=self._sampling
+            model_name=model.name, template_hash=model.template_hash, sampling=sampling
         )
         reply = ReplyWriter(conversation.id, user.id, facts, self._services.store)
         try:
             self._request = self._services.client.generate(
                 conversation.messages_to(user.id),
                 on_message=self._services.bridge.on_ui(lambda m: self._on_message(reply, m)),
-                sampling=self._sampling,
+                sampling=sampling,
                 date=conversation.date,
                 sibling=conversation.next_sibling(user.id),
             )
@@ -241,6 +242,9 @@ class ChatSession(QObject):
             self.ended.emit(turn)
         problem, self._problem = self._problem, None
         if problem is not None:
+            death = self._services.model.death
+            if problem.recovered and death is not None:
+                problem = replace(problem, detail=death.outcome.detail)
             self._fail(problem)
         self._move(ChatState.IDLE)
 

@@ -49,7 +49,10 @@ class ModelState:
 
 
 class LoadedModel(QObject):
-    """Keeps the wanted checkpoint loaded. Emits ``changed`` with each new ``ModelState``."""
+    """Keeps the wanted checkpoint loaded. Emits ``changed`` with each new ``ModelState``.
+
+    ``death`` is the engine's last one, None while it never died.
+    """
 
     changed = Signal(object)
 
@@ -59,6 +62,7 @@ class LoadedModel(QObject):
         self._bridge = bridge
         self._wanted: Path | None = None
         self._request = -1
+        self.death: EngineDied | None = None
         self.state = ModelState(ModelPhase.ABSENT)
         bridge.ready.connect(self._on_engine_ready)
         bridge.died.connect(self._on_engine_died)
@@ -113,6 +117,7 @@ class LoadedModel(QObject):
             self._load(self._wanted)
 
     def _on_engine_died(self, died: EngineDied) -> None:
+        self.death = died
         if died.restart_in_s is None and not died.outcome.asked:
             self._fail(died.outcome.sentence, died.outcome.detail)
         elif self._wanted is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from PySide6.QtGui import QGuiApplication
 
+from app.chat.blocks.inline_error import InlineError
 from app.chat.session_facts import ChatState
 from app.library.loaded import ModelPhase
 from tests.helpers.fake_engine import DEFAULT_REPLY, Script
@@ -218,9 +219,22 @@ def test_a_chat_in_the_trash_leaves_the_list_and_comes_back(open_window: OpenWin
     chat = window.chats().entries[0].id
     window.chats().trash(chat)
     wait_until(lambda: window.chats().entries == ())
-    assert window.shown() == []
-    window.chats().restore(chat)
+    assert window.shown() == [] and window.window.toast.isVisible()
+    window.window.toast.button.click()
     wait_until(lambda: len(window.chats().entries) == 1 and len(window.shown()) == 3)
+
+
+def test_the_details_of_a_dead_engine_hold_the_end_of_its_log(
+    open_window: OpenWindow, tmp_path: Path
+) -> None:
+    once = str(tmp_path / "killed")
+    script = Script(reply=COUNTING, end_at="reply", once=once, log_line="about to work")
+    window = open_window(script).started()
+    window.ask("Count")
+    wait_until(lambda: window.shown()[-1].startswith("card"))
+    card = window.page.transcript.column.blocks[-1]
+    assert isinstance(card, InlineError)
+    assert "SIGKILL" in card.facts.details and "about to work" in card.facts.details
 
 
 def test_the_window_closes_cleanly_at_twenty_random_moments(open_window: OpenWindow) -> None:

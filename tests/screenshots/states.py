@@ -7,6 +7,7 @@ from pathlib import Path
 
 from PySide6.QtGui import QFont, QFontDatabase
 
+from app.chat.blocks.inline_error import InlineError
 from app.library.loaded import ModelPhase
 from app.look.theme import Preference
 from tests.helpers.fake_engine import Script
@@ -105,6 +106,22 @@ def _died(folder: Path) -> TestWindow:
     return made
 
 
+def _details(folder: Path) -> TestWindow:
+    made = _error(folder)
+    card = made.page.transcript.column.blocks[-1]
+    assert isinstance(card, InlineError) and card.fold is not None
+    card.fold.click()
+    run_for(0.1)
+    return made
+
+
+def _toast(folder: Path) -> TestWindow:
+    made = _finished(folder)
+    made.chats().trash(made.chats().entries[-1].id)
+    run_for(0.3)
+    return made
+
+
 def _restart(folder: Path) -> TestWindow:
     _finished(folder).close()
     made = _open(folder, Script(reply=LONG))
@@ -142,6 +159,8 @@ STATES: dict[str, Callable[[Path], TestWindow]] = {
     "finished": _finished,
     "error": _error,
     "engine-died": _died,
+    "details": _details,
+    "toast": _toast,
     "restart": _restart,
     "dark": _dark,
     "compact": _compact,

@@ -17,10 +17,13 @@ from app.chat.blocks.text_blocks import Block
 from app.chat.blocks.text_flow import Ink, TextFlow
 from app.look.icons import Icons
 from app.look.theme import Look, Role
+from app.widgets.fold_button import FoldButton
+from app.widgets.icon_button import IconButton
 
 BUTTON_HEIGHT: Final = 30
 STRIP: Final = 4
 RADIUS: Final = 10
+ROW_WIDTH: Final = 480
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,12 @@ class ErrorFacts:
 class InlineError(Block):
     """A failure in its place in the transcript: title, one sentence, details folded.
 
+    What was put right already stands in one calm row; what was lost has a strip and its buttons
+    below.
+
     Attributes:
-        buttons: the choices in their order, then the one for the details.
+        buttons: the choices in their order.
+        fold: opens the details; None where there are none.
     """
 
     gap = 18
@@ -78,8 +85,11 @@ class InlineError(Block):
         self._sentence.set_text(facts.sentence)
         self._details = TextFlow(theme.font(Role.CAPTION), theme.line_px(Role.CAPTION))
         self._details.set_text(facts.details)
-        self._open = False
+        self._copy = IconButton(look, icons, "copy", "Copy the details", self, side=28)
+        self._copy.clicked.connect(self._copy_details)
+        self._copy.hide()
         self.buttons = self._make_buttons()
+        self.fold = self._make_fold()
         self.setAccessibleName(facts.title)
         self.setAccessibleDescription(facts.sentence)
 
@@ -90,24 +100,65 @@ class InlineError(Block):
         self._details.set_style(theme.font(Role.CAPTION), theme.line_px(Role.CAPTION))
         self.update()
 
+    # Places --------------------------------------------------------------------------------------
+
     def lay_out(self, width: int) -> int:
-        """Text beside the icon, buttons in a row below it, the open details last."""
+        """Text beside the icon, buttons below it or in its row, the open details last."""
         theme = self.look.theme
+        for button in self.buttons:
+            button.adjustSize()
+        in_row = self.facts.recovered and width >= theme.px(ROW_WIDTH)
         inner = width - self._left() - theme.px(16)
-        self._sentence.set_width(inner)
-        self._details.set_width(inner - theme.px(24))
-        y = self._sentence_top() + round(self._sentence.height)
-        if self.buttons:
-            y += theme.px(12)
-            x = self._left()
-            for button in self.buttons:
-                button.adjustSize()
-                button.move(x, y)
-                x += button.width() + theme.px(8)
-            y += self.buttons[0].height()
-        if self._open:
-            y += theme.px(10) + round(self._details.height) + theme.px(16)
-        return y + theme.px(14)
+        self._details.set_width(inner - theme.px(56))
+        if in_row:
+            beside = sum(b.width() + theme.px(8) for b in self.buttons)
+            self._sentence.set_width(inner - beside)
+            y = self._text_bottom() + theme.px(13)
+            self._place_in_row(width, y)
+        else:
+            self._sentence.set_width(inner)
+            y = self._place_below(self._text_bottom())
+        if self.fold is not None:
+            self.fold.resize(self.fold.sizeHint())
+            self.fold.move(self._left(), y if not in_row else y - theme.px(6))
+            y += self.fold.height() + (theme.px(2) if not in_row else 0)
+        if self._is_open():
+            self._copy.move(width - theme.px(20) - self._copy.width(), y + theme.px(6))
+            y += theme.px(2) + round(self._details.height) + theme.px(24)
+        return y + theme.px(12) if not in_row or self.fold is not None else y
+
+    def _place_below(self, y: int) -> int:
+        theme = self.look.theme
+        if not self.buttons:
+            return y
+        x, y = self._left(), y + theme.px(13)
+        for button in self.buttons:
+            button.move(x, y)
+            x += button.width() + theme.px(8)
+        return y + self.buttons[0].height() + theme.px(6)
+
+    def _place_in_row(self, width: int, height: int) -> None:
+        x = width - self.look.theme.px(13)
+        for button in self.buttons:
+            x -= button.width()
+            button.move(x, (height - button.height()) // 2)
+            x -= self.look.theme.px(8)
+
+    def _left(self) -> int:
+        return self.look.theme.px(46 if self.facts.recovered else 50)
+
+    def _text_top(self) -> int:
+        return self.look.theme.px(12 if self.facts.recovered else 14)
+
+    def _sentence_top(self) -> int:
+        theme = self.look.theme
+        between = 0 if self.facts.recovered else theme.px(2)
+        return self._text_top() + theme.line_px(Role.TITLE) + between
+
+    def _text_bottom(self) -> int:
+        return self._sentence_top() + round(self._sentence.height)
+
+    # Painting ------------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The card with its strip, the icon and the words."""
@@ -117,19 +168,17 @@ class InlineError(Block):
         self._paint_card(painter)
         name, colour = self._icon()
         pixmap = self._icons.pixmap(name, theme.px(20), colour, self.devicePixelRatioF())
-        painter.drawPixmap(QPointF(theme.px(18), theme.px(14)), pixmap)
-        painter.setFont(theme.font(Role.TITLE))
+        painter.drawPixmap(QPointF(theme.px(18), self._text_top()), pixmap)
+        painter.setFont(theme.font(Role.STRONG if self.facts.recovered else Role.TITLE))
         painter.setPen(theme.color("text"))
-        title = QRectF(
-            self._left(), theme.px(14), self.width() - self._left(), theme.line_px(Role.TITLE)
-        )
+        title = QRectF(self._left(), self._text_top(), self.width(), theme.line_px(Role.TITLE))
         painter.drawText(title, Qt.AlignmentFlag.AlignVCenter, self.facts.title)
         clip = QRectF(event.rect())
-        ink = Ink(theme.color("text"), theme.color("selection"))
-        self._sentence.paint(
-            painter, QPointF(self._left(), self._sentence_top()), clip, ink, range(0)
-        )
-        if self._open:
+        tone = "text2" if self.facts.recovered else "text"
+        ink = Ink(theme.color(tone), theme.color("selection"))
+        origin = QPointF(self._left(), self._sentence_top())
+        self._sentence.paint(painter, origin, clip, ink, range(0))
+        if self._is_open():
             self._paint_details(painter, clip)
 
     def _icon(self) -> tuple[str, str]:
@@ -150,48 +199,51 @@ class InlineError(Block):
             painter.setClipPath(shape)
             painter.fillRect(QRectF(0, 0, theme.px(STRIP), self.height()), theme.color("danger"))
             painter.restore()
-        painter.strokePath(shape, QPen(theme.color("line_strong"), 1))
+        edge = "line" if self.facts.recovered else "line_strong"
+        painter.strokePath(shape, QPen(theme.color(edge), 1))
 
     def _paint_details(self, painter: QPainter, clip: QRectF) -> None:
         theme = self.look.theme
-        tall = self._details.height + theme.px(16)
+        tall = self._details.height + theme.px(20)
         top = self.height() - theme.px(14) - tall
         box = QRectF(self._left(), top, self.width() - self._left() - theme.px(16), tall)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("sunken"))
         painter.drawRoundedRect(box, theme.px(6), theme.px(6))
         ink = Ink(theme.color("text2"), theme.color("selection"))
-        origin = QPointF(box.left() + theme.px(12), box.top() + theme.px(8))
+        origin = QPointF(box.left() + theme.px(12), box.top() + theme.px(10))
         self._details.paint(painter, origin, clip, ink, range(0))
+
+    # Buttons -------------------------------------------------------------------------------------
 
     def _make_buttons(self) -> list[QPushButton]:
         made: list[QPushButton] = []
         for number, choice in enumerate(self.facts.choices):
             primary = number == 0 and not self.facts.recovered
-            made.append(self._button(choice.text, "primary" if primary else "tinted", choice.run))
-        if self.facts.details:
-            made.append(self._button("Details", "flat", self._toggle_details))
+            button = QPushButton(choice.text, self)
+            button.setProperty("kind", "primary" if primary else "tinted")
+            button.setProperty("size", "small")
+            button.setFixedHeight(self.look.theme.px(BUTTON_HEIGHT))
+            button.clicked.connect(lambda _checked=False, run=choice.run: run())
+            button.show()
+            made.append(button)
         return made
 
-    def _button(self, text: str, kind: str, run: Callable[[], None]) -> QPushButton:
-        button = QPushButton(text, self)
-        button.setProperty("kind", kind)
-        button.setProperty("size", "small")
-        button.setFixedHeight(self.look.theme.px(BUTTON_HEIGHT))
-        button.clicked.connect(lambda _checked=False: run())
-        button.show()
-        return button
+    def _make_fold(self) -> FoldButton | None:
+        if not self.facts.details:
+            return None
+        fold = FoldButton(self.look, self._icons, "Details", self)
+        fold.toggled.connect(self._on_folded)
+        fold.show()
+        return fold
 
-    def _toggle_details(self) -> None:
-        self._open = not self._open
-        self.buttons[-1].setText("Copy details" if self._open else "Details")
-        if not self._open:
-            QGuiApplication.clipboard().setText(self.facts.details)
+    def _is_open(self) -> bool:
+        return self.fold is not None and self.fold.isChecked()
+
+    def _on_folded(self, opened: bool) -> None:
+        self._copy.setVisible(opened)
         self._resized(self)
+        self.update()
 
-    def _left(self) -> int:
-        return self.look.theme.px(50)
-
-    def _sentence_top(self) -> int:
-        theme = self.look.theme
-        return theme.px(14) + theme.line_px(Role.TITLE) + theme.px(2)
+    def _copy_details(self) -> None:
+        QGuiApplication.clipboard().setText(self.facts.details)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt
-from PySide6.QtGui import QGuiApplication, QInputMethodEvent
+from PySide6.QtCore import QEvent, QMimeData, Qt
+from PySide6.QtGui import QGuiApplication, QInputMethodEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication
 
 from app.chat.composer import QUEUED_HINT, Composer, mended
@@ -163,6 +163,19 @@ def test_a_megabyte_is_pasted_in_a_blink_and_each_key_after_it_is_quick(heard: H
     assert slowest < 0.05
     heard.enter()
     assert heard.sent == [MEGABYTE + 20 * "k"]
+
+
+def test_the_keys_for_undo_are_the_windows_while_there_is_nothing_to_undo(heard: Heard) -> None:
+    def wants_undo() -> bool:
+        kind = QEvent.Type.ShortcutOverride
+        event = QKeyEvent(kind, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier, "")
+        event.ignore()
+        QApplication.sendEvent(heard.field, event)
+        return event.isAccepted()
+
+    assert not wants_undo()
+    heard.type("x")
+    assert wants_undo()
 
 
 def test_half_a_pair_that_the_binding_drops_is_marked_in_its_place() -> None:
