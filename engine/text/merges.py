@@ -24,6 +24,8 @@ from engine.checkpoint.source import TokenizerFacts
 _LOG = logging.getLogger(__name__)
 _MAGIC: Final = b"HEARTHMERGES1\n\0\0"
 _NORMAL: Final = 1
+# Cutting a piece takes the square of its length; real ones have less than 64 letters.
+_LONGEST_PIECE: Final = 512
 Merges = list[tuple[str, str]]
 
 
@@ -56,7 +58,7 @@ def _rebuild(facts: TokenizerFacts) -> array[int]:
     find = ids.get
     found: list[tuple[float, int, int]] = []
     for token, kind, score in zip(facts.tokens, facts.token_types, facts.scores, strict=True):
-        if kind != _NORMAL:
+        if kind != _NORMAL or len(token) > _LONGEST_PIECE:
             continue
         for cut in range(1, len(token)):
             left = find(token[:cut])

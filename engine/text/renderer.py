@@ -10,7 +10,7 @@ import msgspec
 
 from engine.errors import TemplateFailed
 from engine.helpers.limited import LimitedChild
-from engine.helpers.records import Outcome, Refused, Rendered, Rendering, RenderRequest
+from engine.helpers.records import Outcome, Refused, Rendered, Rendering, RenderRequest, Turn
 
 _MODULE: Final = "engine.helpers.template_child"
 _SUBJECT: Final = "The model's chat template"
@@ -53,7 +53,7 @@ class TemplateRenderer:
 
     def render(self, renderings: Sequence[Rendering], date: str | None) -> tuple[Outcome, ...]:
         """One outcome for each rendering; raises TemplateFailed where nothing came back."""
-        longest = max(sum(len(turn.content) for turn in one.turns) for one in renderings)
+        longest = max(sum(map(_length, one.turns)) for one in renderings)
         request = RenderRequest(
             template=self._source,
             date=date,
@@ -100,6 +100,11 @@ class PlainRenderer:
                 return Refused(reason="the plain rule takes texts only")
             text += ("\n\n" if text and turn.role != "assistant" else "") + turn.content
         return Rendered(text=text)
+
+
+def _length(turn: Turn) -> int:
+    content = turn.content
+    return len(content) if isinstance(content, str) else sum(len(part["text"]) for part in content)
 
 
 def source_hash(source: str) -> str:

@@ -118,6 +118,8 @@ class ChatTemplate:
     def raw(self, text: str) -> Prompt:
         """A prompt without any template: the text, after BOS where the model wants one.
 
+        The reply is all text: no thinking region is looked for in it.
+
         Raises:
             RequestInvalid: there would be no row at all.
         """
@@ -125,7 +127,7 @@ class ChatTemplate:
         rows = PromptRows(self._tokenizer, text, [(0, len(text))]).rows
         if not rows.ids:
             raise RequestInvalid("The prompt is empty, and this model needs at least one token.")
-        return Prompt(ids=tuple(rows.ids), text=text, tags=self.tags)
+        return Prompt(ids=tuple(rows.ids), text=text)
 
     def prompt(
         self,

@@ -7,9 +7,10 @@ the object underneath. Knows nothing of roles or templates.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from tokenizers import AddedToken
 
@@ -31,6 +32,9 @@ from engine.text.pieces import (
     Pieces,
     SpmPieces,
 )
+
+# Longer ones exist in no real vocabulary, and a hostile one must not make every look-up slow.
+_MARKER_LIMIT: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +175,9 @@ class Tokenizer:
             ]
         )
         self.control_ids = frozenset(i for i in chosen if types[i] != USER_DEFINED)
-        self._markers = {tokens[i]: i for i in self.control_ids}
+        self._markers = {tokens[i]: i for i in self.control_ids if len(tokens[i]) <= _MARKER_LIMIT}
         self._marker_lengths = sorted({len(text) for text in self._markers}, reverse=True)
-        firsts = "".join(re.escape(letter) for letter in sorted({t[0] for t in self._markers}))
-        self._marker_start = re.compile(f"[{firsts}]" if firsts else "(?!)")
+        self._marker_start = _beginnings(self._markers)
 
     def _set_continued(self, continued: bool) -> None:
         if self._prefixed and continued != self._continued:
@@ -202,6 +205,20 @@ class Tokenizer:
         self._set_continued(True)
         found = self._engine.encode(letter, add_special_tokens=False).ids
         return [(index, place, place + 1) for index in found]
+
+
+def _beginnings(markers: Iterable[str]) -> re.Pattern[str]:
+    """Finds where one of the markers may begin, by its first two letters."""
+    seconds: dict[str, set[str]] = {}
+    for text in markers:
+        seconds.setdefault(text[0], set()).add(text[1:2])
+    parts = [
+        re.escape(first)
+        if "" in after
+        else f"{re.escape(first)}(?=[{''.join(map(re.escape, sorted(after)))}])"
+        for first, after in sorted(seconds.items())
+    ]
+    return re.compile("|".join(parts) or "(?!)")
 
 
 def clean(text: str) -> str:

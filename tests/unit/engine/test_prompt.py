@@ -388,12 +388,13 @@ def test_a_base_model_continues_and_says_so() -> None:
 def test_a_raw_prompt_is_its_text_after_bos() -> None:
     with_bos = Tokenizer(byte_facts(add_bos=True))
     for tokenizer in (with_bos, BYTES):
-        with template_of("{{ 'never' }}", tokenizer) as template:
+        with template_of("{{ 'never </think>' }}", tokenizer) as template:
             prompt = template.raw("a</s>")
         assert prompt.text == "a</s>"
         assert 1 not in prompt.ids
         assert (prompt.ids[0] == 0) == tokenizer.add_bos
         assert prompt.template_hash is None
+        assert prompt.tags is None
 
 
 def test_a_prompt_without_any_row_is_refused() -> None:

@@ -101,6 +101,9 @@ def test_markers_are_found_leftmost_and_longest_up_to_the_texts_end() -> None:
     assert list(tokenizer.markers("<s><s>")) == [(0, 3, 0), (3, 6, 0)]
     assert list(tokenizer.markers("<s")) == []
     assert tokenizer.marker_starts("<s><s>x<s") == [0, 3]
+    short = Tokenizer(byte_facts(control=("<s>", "</s>", "^", "]x")))
+    assert list(short.markers("a^]x]^")) == [(1, 2, 2), (2, 4, 3), (5, 6, 2)]
+    assert list(Tokenizer(byte_facts(control=("<s>", "</s>"))).markers("^]x")) == []
 
 
 def test_spans_cover_the_text_in_order() -> None:
