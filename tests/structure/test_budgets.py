@@ -20,7 +20,6 @@ EXEMPT: dict[str, str] = {
     "package kernels/quant": "one file a tensor format, and GGUF has that many",
     "attributes engine/text/tokenizer.py::Tokenizer": "special ids are plain facts beside tables",
     "function kernels/cpu/library.py::__init__": "a table: one call binds one entry of the library",
-    "parameters app/link/client.py::__init__": "composition hands over each collaborator once",
 }
 
 
