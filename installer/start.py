@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 
 from app.cli.options import Options, WindowOptions, parse
-from app.directories import Directories, directories, make_private
 from app.desktop.display import has_display
+from app.directories import Directories, directories, make_private
 from app.errors import AppError
 from installer import environment, models, stamp
 from installer.places import Places, places

@@ -4,8 +4,8 @@ Run in an environment that `bootstrap.py test` made::
 
     .venv/bin/python installer/lock/make_notices.py
 
-`notices.md` has the text around them. Licences are read from the installed packages' own metadata. What is not installed here (other
-platforms, CUDA) is declared below, as its package page states it.
+`notices.md` has the text around them. Licences are read from the installed packages' own metadata.
+What is not installed here (other platforms, CUDA) is declared below, as its metadata states it.
 """
 
 from __future__ import annotations
@@ -58,10 +58,15 @@ def licence(name: str) -> str:
         found = metadata.metadata(name)
     except metadata.PackageNotFoundError:
         sys.exit(f"{name} is neither installed nor declared in make_notices.py")
-    stated = found.get("License-Expression") or from_classifiers(found) or found.get("License")
+    stated = field(found, "License-Expression") or from_classifiers(found) or field(found, "License")
     if not stated:
         sys.exit(f"{name} states no licence")
-    return str(stated).strip().splitlines()[0]
+    return stated.strip().splitlines()[0]
+
+
+def field(found: metadata.PackageMetadata, key: str) -> str:
+    """One field of a package's metadata, "" when it is not there."""
+    return found[key] if key in found else ""
 
 
 def from_classifiers(found: metadata.PackageMetadata) -> str:
