@@ -58,7 +58,8 @@ def licence(name: str) -> str:
         found = metadata.metadata(name)
     except metadata.PackageNotFoundError:
         sys.exit(f"{name} is neither installed nor declared in make_notices.py")
-    stated = field(found, "License-Expression") or from_classifiers(found) or field(found, "License")
+    expression, free_text = (field(found, key) for key in ("License-Expression", "License"))
+    stated = expression or from_classifiers(found) or free_text
     if not stated:
         sys.exit(f"{name} states no licence")
     return stated.strip().splitlines()[0]
@@ -66,7 +67,7 @@ def licence(name: str) -> str:
 
 def field(found: metadata.PackageMetadata, key: str) -> str:
     """One field of a package's metadata, "" when it is not there."""
-    return found[key] if key in found else ""
+    return next(iter(found.get_all(key) or ()), "")
 
 
 def from_classifiers(found: metadata.PackageMetadata) -> str:
