@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from engine.cache.pages import PAGE_ROWS, pages_for
-from engine.models.spec import ModelSpec
+from engine.models.spec import ModelSpec, RopeSpec
 from kernels.cpu.library import Pool
 from kernels.cpu.records import GROUP, Activations
 
@@ -95,6 +95,13 @@ class NativeBuffers:
         self._codes = torch.zeros(sizes.step_rows, sizes.inputs, dtype=torch.int16)
         self._scales = torch.zeros(sizes.step_rows, sizes.inputs // GROUP)
         self._sums = torch.zeros(sizes.step_rows, sizes.inputs // GROUP)
+        self._angles: dict[RopeSpec, torch.Tensor] = {}
+
+    def angles(self, rope: RopeSpec) -> torch.Tensor:
+        """Cosines and sines of a rotary rule, [row, 2, pair]; the same table on every call."""
+        if rope not in self._angles:
+            self._angles[rope] = torch.zeros(self.sizes.rows, 2, len(rope.frequencies))
+        return self._angles[rope]
 
     def chunk_inputs(self) -> Activations:
         """Product inputs of a prompt chunk: values only."""

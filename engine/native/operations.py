@@ -9,8 +9,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-import torch
-
 from engine.cache.kv import KvArena
 from engine.models.spec import (
     Activation,
@@ -50,7 +48,6 @@ class OperationBuilder:
         self._kv = kv
         self._buffers = buffers
         self._inputs = ctypes.pointer(inputs)
-        self._angles: dict[RopeSpec, torch.Tensor] = {}
         self._frequencies: list[ctypes.Array[ctypes.c_double]] = []
 
     def embed(self) -> Entry:
@@ -62,9 +59,8 @@ class OperationBuilder:
     def angles(self, rope: RopeSpec) -> Entry:
         """Positions to cosines and sines, shared by every layer with this rule."""
         pairs = len(rope.frequencies)
-        table = torch.zeros(self._buffers.sizes.rows, 2, pairs)
+        table = self._buffers.angles(rope)
         frequencies = (ctypes.c_double * pairs)(*rope.frequencies)
-        self._angles[rope] = table
         self._frequencies.append(frequencies)
         return Kind.ANGLES, records.Angles(frequencies, table.data_ptr(), pairs, rope.magnitude, 0)
 
@@ -120,7 +116,7 @@ class OperationBuilder:
             rows=self._buffers.outputs.data_ptr(),
             query_norm=self._norm_address(query_norm),
             key_norm=self._norm_address(key_norm),
-            angles=None if rope is None else self._angles[rope].data_ptr(),
+            angles=None if rope is None else self._buffers.angles(rope).data_ptr(),
             stride=self._buffers.sizes.outputs,
             heads=attention.head_count,
             k_offset=queries,

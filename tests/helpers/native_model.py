@@ -1,0 +1,126 @@
+"""One model on the native library, and the same in torch, with pages full of NaN."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import torch
+
+from engine.cache.kv import KvArena
+from engine.cache.lane import Lane
+from engine.cache.pages import PAGE_ROWS, PagePool
+from engine.checkpoint.source import CheckpointSource
+from engine.forward import DequantizedProducts, TorchRunner, Weights
+from engine.forward.products import linears
+from engine.memory.ledger import Ledger
+from engine.models import model_spec
+from engine.native import NativeRunner, StoredWeights, native_sizes
+from kernels.cpu.library import Library, Pool
+from kernels.cpu.records import Isa
+
+PAGES = 12
+RAM = "ram"
+
+
+class Side:
+    """A runner with pages of its own; page ids are handed out from the highest down."""
+
+    def __init__(self, source: CheckpointSource, rows: int, dtype: torch.dtype) -> None:
+        self.spec = model_spec(source)
+        self.rows = rows
+        self.ledger = Ledger({RAM: 1 << 32})
+        self.pools = [PagePool(PAGES, group.window) for group in self.spec.groups]
+        self.kv = KvArena(self.spec.groups, [PAGES] * len(self.pools), dtype, self.ledger, RAM)
+        for tensor in self.kv.tensors:
+            tensor.fill_(float("nan"))
+
+    def lane(self) -> Lane:
+        """A lane for ``rows`` rows; the caller closes it."""
+        opened = Lane.open(self.pools, self.rows, PAGE_ROWS)
+        assert isinstance(opened, Lane)
+        return opened
+
+
+class TorchSide(Side):
+    """The float32 reference; ``dtype`` is that of its pages."""
+
+    def __init__(
+        self, source: CheckpointSource, rows: int, dtype: torch.dtype = torch.float32
+    ) -> None:
+        super().__init__(source, rows, dtype)
+        weights = Weights(source)
+        products = DequantizedProducts(self.spec, weights)
+        self.runner = TorchRunner(self.spec, weights, products, self.kv.tensors)
+
+
+class NativeSide(Side):
+    """The native library; a context manager that ends its threads."""
+
+    def __init__(
+        self,
+        source: CheckpointSource,
+        rows: int,
+        *,
+        threads: int = 1,
+        streams: int = 4,
+        isa: Isa | None = None,
+    ) -> None:
+        super().__init__(source, rows, torch.float16)
+        library = Library()
+        self.pool = Pool(library, threads, isa)
+        self.weights = StoredWeights(source, library, self.pool)
+        for _ in self.weights.lay_out(linears(self.spec)):
+            pass
+        self.sizes = native_sizes(self.spec, rows, streams, self.pool)
+        self.runner = NativeRunner(self.spec, self.weights, self.kv, self.pool, self.sizes)
+
+    def close(self) -> None:
+        """Free everything; may be repeated."""
+        self.weights.close()
+        self.pool.close()
+        self.kv.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+Both = TorchSide | NativeSide
+
+
+def prompt(side: Both, lane: Lane, ids: list[int]) -> torch.Tensor:
+    """[row, vocabulary] of every row of a prompt from position 0, chunk by chunk."""
+    parts = []
+    for first in range(0, len(ids), PAGE_ROWS):
+        part = ids[first : first + PAGE_ROWS]
+        lane.extend(len(part))
+        parts.append(side.runner.all_logits(lane, part, first))
+    return torch.cat(parts)
+
+
+def last_row(side: Both, lane: Lane, ids: list[int]) -> torch.Tensor:
+    """[vocabulary] of the prompt's last row, by the path that the engine takes."""
+    found = torch.empty(0)
+    for first in range(0, len(ids), PAGE_ROWS):
+        part = ids[first : first + PAGE_ROWS]
+        lane.extend(len(part))
+        wanted = first + len(part) == len(ids)
+        found = side.runner.prompt_chunk(lane, part, first, wants_logits=wanted)
+    return found
+
+
+def steps(side: Both, lane: Lane, ids: list[int]) -> torch.Tensor:
+    """[row, vocabulary] of generated rows after what the lane holds."""
+    parts = []
+    for token in ids:
+        lane.extend(1)
+        parts.append(side.runner.step([lane], [token], [lane.length - 1]).clone())
+    return torch.cat(parts)
