@@ -60,7 +60,7 @@ class Marks:
     def __init__(self, texts: Sequence[str], template: str, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._texts = texts
-        letters = sorted({text[at] for text in texts for at in tokenizer.marker_starts(text)})
+        letters = sorted({text[at] for text in texts for at in tokenizer.markers.starts(text)})
         free = _free(chain(texts, (template,)))
         try:
             self._opening = [next(free) for _ in texts]
@@ -85,7 +85,7 @@ class Marks:
         if not self._mask:
             return text
         letters = list(text)
-        for at in self._tokenizer.marker_starts(text):
+        for at in self._tokenizer.markers.starts(text):
             letters[at] = self._mask[text[at]]
         return "".join(letters)
 

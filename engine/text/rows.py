@@ -136,7 +136,7 @@ def template_markers(tokenizer: Tokenizer, text: str, excluded: Iterable[Stretch
     for start, end in [*excluded, (len(text), len(text))]:
         found += [
             Known(place + a, place + b, (index,))
-            for a, b, index in tokenizer.markers(text[place:start])
+            for a, b, index in tokenizer.markers.find(text[place:start])
         ]
         place = end
     return found

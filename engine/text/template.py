@@ -15,18 +15,17 @@ from typing import Final, Self
 
 import msgspec
 
-from engine.errors import RequestInvalid, TemplateFailed
-from engine.helpers.records import Outcome, Refused, Rendered, Rendering, Value
+from engine.errors import RequestInvalid
+from engine.helpers.records import Value
 from engine.protocol import ChatMessage
-from engine.text.marks import Marks, Span, Unmarked, search
+from engine.text.marks import Span
 from engine.text.renderer import PlainRenderer, Renderer, TemplateRenderer, source_hash
-from engine.text.rows import Known, PromptRows, Stretch, joined, template_markers
-from engine.text.shapes import SHAPES, Shape
+from engine.text.rows import Known, PromptRows
+from engine.text.sheet import Sheet, Sheets
 from engine.text.thinking import ThinkingTags, ends_inside, find_tags
 from engine.text.tokenizer import Tokenizer, clean
 
 _BASE_NOTE: Final = "The model has no chat template; it continues the text instead of answering."
-_LEFT_OUT_NOTE: Final = "The model's chat template leaves out a part of the conversation."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +65,6 @@ class Prompt:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Sheet:
-    """A rendered conversation: its text, the history's text, and where messages stand."""
-
-    text: str
-    history: str | None
-    spans: tuple[Span, ...]
-    foreign: tuple[Stretch, ...]
-    complete: bool
-    notes: tuple[str, ...]
-
-
 class ChatTemplate:
     """Builds prompts for one checkpoint.
 
@@ -92,6 +79,7 @@ class ChatTemplate:
     ) -> None:
         self._tokenizer = tokenizer
         self._renderer = renderer or _renderer(source)
+        self._sheets = Sheets(self._renderer, tokenizer)
         self._notes = (_BASE_NOTE,) if source is None else ()
         self.hash = source_hash(self._renderer.source)
         self.tags = find_tags(source, tokenizer)
@@ -150,7 +138,7 @@ class ChatTemplate:
         if not messages:
             raise RequestInvalid("There is no message to answer.")
         cleaned = [msgspec.structs.replace(one, text=clean(one.text)) for one in messages]
-        sheet = self._sheet(cleaned, date, self._variables(thinking))
+        sheet = self._sheets.render(cleaned, date, self._variables(thinking))
         replies = self._replies(sheet, cleaned)
         built = PromptRows(self._tokenizer, sheet.text, sheet.foreign, replies)
         if not built.rows.ids:
@@ -180,89 +168,7 @@ class ChatTemplate:
             found["enable_thinking"] = thinking
         return found
 
-    def _sheet(
-        self, messages: Sequence[ChatMessage], date: str | None, variables: dict[str, Value]
-    ) -> _Sheet:
-        """Render in the first way that shows every message that has to be seen."""
-        texts = [message.text for message in messages]
-        marks = Marks(texts, self._renderer.source, self._tokenizer)
-        spare: _Sheet | None = None
-        reason: str | None = None
-        for shape in SHAPES:
-            if not shape.applies(messages):
-                continue
-            found = self._try(shape, messages, marks, date, variables)
-            if isinstance(found, Refused):
-                reason = reason or found.reason
-            elif found.complete:
-                return found
-            else:
-                spare = spare or found
-        if spare is not None:
-            return spare
-        raise TemplateFailed(
-            f"The model's chat template does not render this conversation: {reason}."
-        )
-
-    def _try(
-        self,
-        shape: Shape,
-        messages: Sequence[ChatMessage],
-        marks: Marks,
-        date: str | None,
-        variables: dict[str, Value],
-    ) -> _Sheet | Refused:
-        plain = shape.turns(messages, lambda index: messages[index].text)
-        wrapped = shape.turns(messages, marks.wrapped)
-        masked = shape.turns(messages, marks.masked)
-        wanted = [
-            Rendering(turns=plain, generation_prompt=True, variables=variables),
-            Rendering(turns=wrapped, generation_prompt=True, variables=variables),
-            Rendering(turns=plain, generation_prompt=False, variables=variables),
-        ]
-        if marks.masks_anything:
-            wanted += [
-                Rendering(turns=masked, generation_prompt=True, variables=variables),
-                Rendering(turns=masked, generation_prompt=False, variables=variables),
-            ]
-        found = self._renderer.render(wanted, date)
-        if isinstance(found[0], Refused):
-            return found[0]
-        return self._read(shape, messages, marks, found)
-
-    def _read(
-        self,
-        shape: Shape,
-        messages: Sequence[ChatMessage],
-        marks: Marks,
-        found: Sequence[Outcome],
-    ) -> _Sheet:
-        """Make sense of the renderings: plain, wrapped, history, and the two masked ones."""
-        plain, wrapped = _removed(found[0], marks), _removed(found[1], marks)
-        assert plain is not None
-        history = _removed(found[2], marks)
-        texts = [message.text for message in messages]
-        if wrapped is not None and wrapped.text == plain.text:
-            spans = wrapped.spans
-            foreign = joined([(one.start, one.end) for one in spans] + _letters(wrapped.masked))
-            text = plain.text
-        else:
-            # The template looks at the text itself, so only the masks can be trusted.
-            chosen = _removed(found[3], marks) if marks.masks_anything else plain
-            if chosen is None:
-                chosen = Unmarked(plain.text, (), ())
-            if marks.masks_anything:
-                history = _removed(found[4], marks)
-            text, foreign = chosen.text, _letters(chosen.masked)
-            control = template_markers(self._tokenizer, text, foreign)
-            spans = search(text, texts, [(one.start, one.end) for one in control])
-        complete = _all_shown(messages, spans)
-        notes = shape.notes(messages) + (() if complete else (_LEFT_OUT_NOTE,))
-        return _Sheet(
-            text, None if history is None else history.text, spans, tuple(foreign), complete, notes
-        )
-
-    def _replies(self, sheet: _Sheet, messages: Sequence[ChatMessage]) -> list[Known]:
+    def _replies(self, sheet: Sheet, messages: Sequence[ChatMessage]) -> list[Known]:
         """Replies whose exact ids say just what the prompt says there."""
         places: dict[int, list[Span]] = {}
         for span in sheet.spans:
@@ -300,22 +206,6 @@ def _renderer(source: str | None) -> Renderer:
     return PlainRenderer() if source is None else TemplateRenderer(source)
 
 
-def _removed(outcome: Outcome, marks: Marks) -> Unmarked | None:
-    return marks.remove(outcome.text) if isinstance(outcome, Rendered) else None
-
-
-def _letters(places: Sequence[int]) -> list[Stretch]:
-    return [(place, place + 1) for place in places]
-
-
-def _all_shown(messages: Sequence[ChatMessage], spans: Sequence[Span]) -> bool:
-    """Whether the system text and the last user text stand in the prompt."""
-    needed = [i for i, one in enumerate(messages) if one.role == "system"]
-    needed += [i for i, one in enumerate(messages) if one.role == "user"][-1:]
-    shown = {span.message for span in spans}
-    return all(index in shown or not messages[index].text.strip() for index in needed)
-
-
 def _boundaries(
     built: PromptRows, spans: Sequence[Span], message_count: int
 ) -> tuple[Boundary, ...]:
@@ -335,7 +225,7 @@ def _boundaries(
     return tuple(found)
 
 
-def _history_end(built: PromptRows, sheet: _Sheet) -> int | None:
+def _history_end(built: PromptRows, sheet: Sheet) -> int | None:
     if sheet.history is None or not sheet.text.startswith(sheet.history):
         return None
     return min(built.prefix_rows(len(sheet.history)), len(built.rows.ids) - 1)

@@ -6,16 +6,14 @@ the object underneath. Knows nothing of roles or templates.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from tokenizers import AddedToken
 
 from engine.checkpoint.source import TokenizerFacts
-from engine.text.build import (
+from engine.text.vocabulary.build import (
     byte_engine,
     check_facts,
     end_ids,
@@ -23,7 +21,8 @@ from engine.text.build import (
     space_normalizer,
     spm_engine,
 )
-from engine.text.pieces import (
+from engine.text.vocabulary.markers import Markers
+from engine.text.vocabulary.pieces import (
     CONTROL,
     UNKNOWN,
     USER_DEFINED,
@@ -32,9 +31,6 @@ from engine.text.pieces import (
     Pieces,
     SpmPieces,
 )
-
-# Longer ones exist in no real vocabulary, and a hostile one must not make every look-up slow.
-_MARKER_LIMIT: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +50,8 @@ class Tokenizer:
         end_ids: every id that ends a turn.
         add_bos: whether a prompt begins with ``bos_id``.
         size: number of ids.
+        control_ids: ids that a reply never shows.
+        markers: finds control tokens spelled in a text.
         notes: what a person should know about how the file's tokenizer was read.
     """
 
@@ -110,32 +108,6 @@ class Tokenizer:
             return encoded
         return self._without_control(text, encoded)
 
-    def markers(self, text: str) -> Iterator[tuple[int, int, int]]:
-        """Control tokens spelled in a text: (start, end, id), leftmost first, the longest there."""
-        position = 0
-        while (found := self._marker_start.search(text, position)) is not None:
-            start = found.start()
-            position = start + 1
-            for length in self._marker_lengths:
-                # Near the text's end a slice is shorter than asked for, and may match all the same.
-                spelled = text[start : start + length]
-                index = self._markers.get(spelled)
-                if index is not None:
-                    position = start + len(spelled)
-                    yield start, position, index
-                    break
-
-    def marker_starts(self, text: str) -> list[int]:
-        """Every place where a control token's spelling begins, overlapping ones too."""
-        return [
-            found.start()
-            for found in self._marker_start.finditer(text)
-            if any(
-                text[found.start() : found.start() + length] in self._markers
-                for length in self._marker_lengths
-            )
-        ]
-
     def find(self, token: str) -> int | None:
         """The id of a marker (control or user-defined token) by its text."""
         index = self._engine.token_to_id(token)
@@ -175,9 +147,7 @@ class Tokenizer:
             ]
         )
         self.control_ids = frozenset(i for i in chosen if types[i] != USER_DEFINED)
-        self._markers = {tokens[i]: i for i in self.control_ids if len(tokens[i]) <= _MARKER_LIMIT}
-        self._marker_lengths = sorted({len(text) for text in self._markers}, reverse=True)
-        self._marker_start = _beginnings(self._markers)
+        self.markers = Markers({tokens[i]: i for i in self.control_ids})
 
     def _set_continued(self, continued: bool) -> None:
         if self._prefixed and continued != self._continued:
@@ -205,20 +175,6 @@ class Tokenizer:
         self._set_continued(True)
         found = self._engine.encode(letter, add_special_tokens=False).ids
         return [(index, place, place + 1) for index in found]
-
-
-def _beginnings(markers: Iterable[str]) -> re.Pattern[str]:
-    """Finds where one of the markers may begin, by its first two letters."""
-    seconds: dict[str, set[str]] = {}
-    for text in markers:
-        seconds.setdefault(text[0], set()).add(text[1:2])
-    parts = [
-        re.escape(first)
-        if "" in after
-        else f"{re.escape(first)}(?=[{''.join(map(re.escape, sorted(after)))}])"
-        for first, after in sorted(seconds.items())
-    ]
-    return re.compile("|".join(parts) or "(?!)")
 
 
 def clean(text: str) -> str:

@@ -27,7 +27,7 @@ def test_ids_are_those_of_llama_cpp(case: dict[str, Any]) -> None:
         assert typed == case[f"{name}_typed"]
         assert special == case[f"{name}_special"]
         assert tokenizer.decode(typed) == case["text"]
-        assert (typed != special) == bool(list(tokenizer.markers(case["text"])))
+        assert (typed != special) == bool(list(tokenizer.markers.find(case["text"])))
 
 
 def test_user_defined_tokens_match_in_typed_text_and_control_tokens_do_not() -> None:

@@ -9,8 +9,8 @@ from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import TokenizerFacts
 from engine.helpers.records import Outcome, Rendering, RenderRequest
 from engine.helpers.template_child import Desk
-from engine.text.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, byte_table
 from engine.text.tokenizer import Tokenizer
+from engine.text.vocabulary.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, byte_table
 from tests.helpers.models import gemma_path, smol_path
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.checkpoint.source import TokenizerFacts
-from engine.text.merges import spm_merges
 from engine.text.tokenizer import Tokenizer
+from engine.text.vocabulary.merges import spm_merges
 from tests.helpers.text import spm_facts
 
 PIECES = [

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import CheckpointUnreadable
-from engine.text.rules import find_rule
 from engine.text.tokenizer import Tokenizer, clean
+from engine.text.vocabulary.rules import find_rule
 from tests.helpers.text import byte_facts, smol_tokenizer, spm_facts
 
 # SmolLM2's vocabulary has no token for some control characters and planes past the second.
@@ -96,14 +96,14 @@ def test_lone_surrogates_become_one_replacement_character() -> None:
 
 def test_markers_are_found_leftmost_and_longest_up_to_the_texts_end() -> None:
     tokenizer = Tokenizer(byte_facts(control=("<s>", "</s>", "<s><s>x")))
-    assert list(tokenizer.markers("a<s></s>")) == [(1, 4, 0), (4, 8, 1)]
-    assert list(tokenizer.markers("<s><s>x<s>")) == [(0, 7, 2), (7, 10, 0)]
-    assert list(tokenizer.markers("<s><s>")) == [(0, 3, 0), (3, 6, 0)]
-    assert list(tokenizer.markers("<s")) == []
-    assert tokenizer.marker_starts("<s><s>x<s") == [0, 3]
+    assert list(tokenizer.markers.find("a<s></s>")) == [(1, 4, 0), (4, 8, 1)]
+    assert list(tokenizer.markers.find("<s><s>x<s>")) == [(0, 7, 2), (7, 10, 0)]
+    assert list(tokenizer.markers.find("<s><s>")) == [(0, 3, 0), (3, 6, 0)]
+    assert list(tokenizer.markers.find("<s")) == []
+    assert tokenizer.markers.starts("<s><s>x<s") == [0, 3]
     short = Tokenizer(byte_facts(control=("<s>", "</s>", "^", "]x")))
-    assert list(short.markers("a^]x]^")) == [(1, 2, 2), (2, 4, 3), (5, 6, 2)]
-    assert list(Tokenizer(byte_facts(control=("<s>", "</s>"))).markers("^]x")) == []
+    assert list(short.markers.find("a^]x]^")) == [(1, 2, 2), (2, 4, 3), (5, 6, 2)]
+    assert list(Tokenizer(byte_facts(control=("<s>", "</s>"))).markers.find("^]x")) == []
 
 
 def test_spans_cover_the_text_in_order() -> None:

@@ -15,9 +15,9 @@ from tokenizers import models, normalizers
 
 from engine.checkpoint.source import TokenizerFacts
 from engine.errors import CheckpointUnreadable
-from engine.text.merges import spm_merges
-from engine.text.pieces import CONTROL, NORMAL
-from engine.text.rules import find_rule
+from engine.text.vocabulary.merges import spm_merges
+from engine.text.vocabulary.pieces import CONTROL, NORMAL
+from engine.text.vocabulary.rules import find_rule
 
 _MARKER: Final = re.compile(r"[<\[]\S+[>\]]")
 
