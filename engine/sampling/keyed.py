@@ -86,10 +86,15 @@ def draw(logits: Logits, rule: DrawRule, position: int) -> int:
 
 def uniform(seed: int, position: int, ids: Ids) -> NDArray[np.float64]:
     """Hash (seed, position, token id) to u, 0 < u < 1, for each id: splitmix64's mixing, twice."""
-    key = _mixed(np.array([seed & _MASK], np.uint64))
-    key = _mixed(key + np.uint64((position + 1) * _GOLDEN & _MASK))
+    key = np.uint64(_mixed_word(_mixed_word(seed & _MASK) + (position + 1) * _GOLDEN & _MASK))
     words = _mixed(key + (ids.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN))
     return ((words >> np.uint64(12)).astype(np.float64) + 0.5) / float(1 << 52)
+
+
+def _mixed_word(word: int) -> int:
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    word = (word ^ word >> 27) * 0x94D049BB133111EB & _MASK
+    return word ^ word >> 31
 
 
 def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

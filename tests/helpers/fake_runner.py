@@ -108,6 +108,7 @@ class FakeText:
         self._inside = False
         self.stopped = False
         self.fault: Exception | None = None
+        self.ending_fault: Exception | None = None
 
     def push(self, token: int) -> Sequence[Piece]:
         if self.fault is not None:
@@ -121,6 +122,8 @@ class FakeText:
         return (("thinking" if self._inside else "answer", f"{token} "),)
 
     def finish(self) -> Sequence[Piece]:
+        if self.ending_fault is not None:
+            raise self.ending_fault
         return ()
 
 

@@ -135,6 +135,14 @@ def test_a_vanishing_temperature_or_cut_is_greedy_with_the_lowest_id_of_a_tie(
     assert {draw(logits, how, position) for position in range(50)} == {300}
 
 
+def test_a_nucleus_larger_than_the_first_guess_is_still_the_whole_nucleus() -> None:
+    """Nearly equal logits: top-p 0.9 of 5,003 tokens is more than 512 of them."""
+    logits = gaussian(5003, scale=0.01)
+    how = rule(top_p=0.9)
+    found = [draw(logits, how, position) for position in range(20)]
+    assert found == [plain_draw(logits, how, position) for position in range(20)]
+
+
 def test_top_k_zero_is_off_and_not_greedy() -> None:
     logits = np.zeros(100, np.float32)
     assert len({draw(logits, rule(seed=seed), 4) for seed in range(40)}) > 20

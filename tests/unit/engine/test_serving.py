@@ -377,6 +377,33 @@ def test_a_fault_in_the_text_ends_the_stream_with_a_failure(served: Bench) -> No
     assert served.failure(1).code == "internal"
 
 
+@pytest.mark.usefixtures("caplog")
+def test_a_fault_in_the_admission_fails_that_request_and_the_next_one_runs(served: Bench) -> None:
+    left = [1]
+
+    def broken() -> int:
+        left[0] -= 1
+        if left[0] == 0:
+            raise ZeroDivisionError
+        return served.now_ns[0]
+
+    served.serving._clock = broken
+    served.ask(request(1, prompt_ids(10)))
+    served.ask(request(2, prompt_ids(10)))
+    served.run()
+    assert served.failure(1).code == "internal"
+    assert len(served.finished(2).ids) == 8
+
+
+@pytest.mark.usefixtures("caplog")
+def test_a_last_frame_that_cannot_be_made_is_replaced_by_a_failure(served: Bench) -> None:
+    text = FakeText()
+    text.ending_fault = ValueError("text")
+    served.ask(request(1, prompt_ids(10), max_tokens=2), text)
+    served.run()
+    assert served.failure(1).code == "internal"
+
+
 # Frames ----------------------------------------------------------------------------------------
 
 
@@ -388,6 +415,18 @@ def test_the_first_token_is_sent_at_once_and_later_ones_are_gathered(served: Ben
     assert 3 <= len(frames) <= 6
     assert tuple(token for frame in frames for token in frame.ids) == served.finished(1).ids
     assert "".join(frame.text for frame in frames) == served.finished(1).text
+
+
+def test_a_frame_carries_one_region(served: Bench) -> None:
+    """All within one frame's time: the change of region alone makes a frame."""
+    served.runner.before = lambda _kind: served.now_ns.__setitem__(0, 5)
+    ids = alone_greedy(prompt_ids(5))
+    served.ask(request(1, prompt_ids(5)), FakeText(thinking=(ids[2], ids[5])))
+    for _ in range(10):
+        served.serving.round()
+    frames = served.tokens(1)
+    assert [frame.region for frame in frames] == ["answer", "answer", "thinking", "answer"]
+    assert tuple(token for frame in frames for token in frame.ids) == served.finished(1).ids
 
 
 def test_a_slow_token_is_sent_at_once(served: Bench) -> None:
