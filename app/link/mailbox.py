@@ -5,6 +5,7 @@ For the command line, whose main thread has nothing else to do; the window never
 
 from __future__ import annotations
 
+import math
 import queue
 import time
 from collections.abc import Iterator
@@ -59,13 +60,14 @@ class Mailbox:
         raise EngineUnavailable("The engine answered with something else than was asked for.")
 
     def _next(self, limit_s: float | None) -> EngineMessage:
-        deadline = None if limit_s is None else time.monotonic() + limit_s
+        deadline = math.inf if limit_s is None else time.monotonic() + limit_s
         while True:
+            left_s = deadline - time.monotonic()
             try:
                 # Short waits keep Ctrl+C working on Windows.
-                return self._queue.get(timeout=POLL_S)
+                return self._queue.get(timeout=max(0.0, min(POLL_S, left_s)))
             except queue.Empty:
-                if deadline is not None and time.monotonic() > deadline:
+                if left_s <= 0:
                     raise EngineUnavailable(
                         f"The engine did not answer within {limit_s:.0f} seconds."
                     ) from None

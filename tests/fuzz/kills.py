@@ -32,6 +32,7 @@ from tests.helpers.fake_engine import Script, fake_command
 
 LIMIT_S = 120.0
 BACK_OFF_S = (0.05,)
+REPLY_SHARE = 0.75
 FAKE = Script(reply="word", times=60, words_per_s=200, load_s=0.1, load_steps=4, prompt_s=0.1)
 QUESTION = (ChatMessage(role="user", text="Tell me about rivers and the towns beside them."),)
 SAMPLING = Sampling(temperature=0.0, max_tokens=48)
@@ -91,21 +92,29 @@ def run(count: int, seed: int, command: EngineCommand, model: str, folder: Path)
     try:
         target.wait(EngineReady)
         begun = time.monotonic()
-        whole = target.answer()
-        span_s = time.monotonic() - begun
+        target.load().answer(Loaded, LIMIT_S)
+        loaded = time.monotonic()
+        whole = target.generate().answer(Finished, LIMIT_S)
+        spans = loaded - begun, time.monotonic() - loaded
         for _ in range(count):
-            kill_one(target, choose.uniform(0.0, 1.1 * span_s), whole, seen)
+            in_reply = choose.random() < REPLY_SHARE
+            after_s = choose.uniform(0.0, 1.1 * spans[in_reply])
+            kill_one(target, whole, seen, in_reply=in_reply, after_s=after_s)
     finally:
         target.client.close()
     return seen
 
 
-def kill_one(target: Target, after_s: float, whole: Finished, seen: Seen) -> None:
-    """Load and ask, kill after a while, then see the next engine answer the same."""
+def kill_one(
+    target: Target, whole: Finished, seen: Seen, *, in_reply: bool, after_s: float
+) -> None:
+    """Kill so long after the load, or the reply, began; the next engine answers the same."""
     pid = target.client.pid
-    until = time.monotonic() + after_s
-    phase = drive_until(target, until)
-    seen.phases[phase] += 1
+    if in_reply:
+        target.load().answer(Loaded, LIMIT_S)
+        seen.phases[moment(target.generate(), "reply begun", after_s)] += 1
+    else:
+        seen.phases[moment(target.load(), "load begun", after_s)] += 1
     os.kill(pid, signal.SIGKILL)
     killed = time.monotonic()
     target.wait(EngineDied)
@@ -117,25 +126,23 @@ def kill_one(target: Target, after_s: float, whole: Finished, seen: Seen) -> Non
     seen.recovery_s.append(time.monotonic() - killed)
 
 
-def drive_until(target: Target, until: float) -> str:
-    """Load and ask until a moment; what was going on then."""
-    phase = "idle"
-    for begin in (target.load, target.generate):
-        box = begin()
-        while (left := until - time.monotonic()) > 0:
-            try:
-                message = next(box.messages(left))
-            except EngineUnavailable:
-                return phase
-            assert not isinstance(message, Failure), message
-            phase = "reply" if isinstance(message, Tokens) else phase
-            phase = message.phase if isinstance(message, Progress) else phase
-            if isinstance(message, Loaded | Finished):
-                phase = "idle"
-                break
-        else:
+def moment(box: Mailbox, phase: str, after_s: float) -> str:
+    """Take messages for a while; what was going on at its end."""
+    until = time.monotonic() + after_s
+    while (left := until - time.monotonic()) > 0:
+        try:
+            message = next(box.messages(left))
+        except EngineUnavailable:
             return phase
-    time.sleep(max(0.0, until - time.monotonic()))
+        assert not isinstance(message, Failure), message
+        match message:
+            case Progress():
+                phase = message.phase
+            case Tokens():
+                phase = "tokens"
+            case _:
+                time.sleep(max(0.0, until - time.monotonic()))
+                return "idle"
     return phase
 
 
