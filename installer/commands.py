@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from installer import environment
+from installer.alone import alone
 from installer.places import places
 from installer.problems import SetupProblem
 from installer.report import Report
-
-if sys.platform != "win32":
-    import fcntl
 
 EXIT_INTERRUPTED = 130
 
@@ -26,8 +22,10 @@ def main(arguments: Sequence[str]) -> int:
     wish, passed_on = parse(arguments)
     where, report = places(), Report()
     try:
-        with alone(where.root):
-            environment.prepare(where, report, tests=wish.command == "test", backend=wish.torch)
+        tests = wish.command == "test"
+        if not environment.is_ready(where, tests=tests, backend=wish.torch):
+            with alone(where.root):
+                environment.prepare(where, report, tests=tests, backend=wish.torch)
         module = "installer.checks" if wish.command == "test" else "installer.start"
         return hand_over([str(where.python), "-P", "-m", module, *passed_on])
     except SetupProblem as problem:
@@ -59,28 +57,6 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     )
     parser.epilog = "Arguments after -- go to Hearth (run) or to pytest (test)."
     return parser.parse_args(own), passed_on
-
-
-@contextlib.contextmanager
-def alone(root: Path) -> Iterator[None]:
-    """Hold the checkout while it is being set up; a second set-up is refused, not mixed in.
-
-    Raises:
-        SetupProblem: another set-up of this checkout runs.
-    """
-    if sys.platform == "win32":
-        yield
-        return
-    held = os.open(root, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(held)
-        raise SetupProblem(f"{root} is being set up by another process just now.") from error
-    try:
-        yield
-    finally:
-        os.close(held)
 
 
 def hand_over(order: Sequence[str]) -> int:

@@ -24,7 +24,7 @@ TEST_BYTES = 3 * GIB // 2
 SELF_TEST = "import jinja2, keyring, msgspec, numpy, platformdirs, psutil, tokenizers, torch"
 
 
-def prepare(where: Places, report: Report, *, tests: bool, backend: str | None) -> stamp.Stamp:
+def prepare(where: Places, report: Report, *, tests: bool, backend: str | None) -> None:
     """Bring the environment to what the lock says; quick when it is there already.
 
     Args:
@@ -34,14 +34,20 @@ def prepare(where: Places, report: Report, *, tests: bool, backend: str | None) 
     Raises:
         SetupProblem: with one sentence for each way in which this can fail.
     """
+    if is_ready(where, tests=tests, backend=backend):
+        return
     old = stamp.read(where.stamp)
-    kept = backend or (old.backend if old else None)
-    if old is not None and kept is not None:
-        names = [part.name for part in locked.parts(kept, tests=tests, windows=where.windows)]
-        if stamp.agrees(old, stamp.digests(where.lock, names), where.root):
-            return old
-    chosen = backend or choose_backend(where, report)
-    return make(where, report, old, tests=tests, backend=chosen)
+    chosen = backend or (old.backend if old else choose_backend(where, report))
+    make(where, report, old, tests=tests, backend=chosen)
+
+
+def is_ready(where: Places, *, tests: bool, backend: str | None) -> bool:
+    """Whether the environment holds what the lock says; only looks at the stamp."""
+    old = stamp.read(where.stamp)
+    if old is None or backend not in (None, old.backend):
+        return False
+    names = [part.name for part in locked.parts(old.backend, tests=tests, windows=where.windows)]
+    return stamp.agrees(old, stamp.digests(where.lock, names), where.root)
 
 
 def choose_backend(where: Places, report: Report) -> str:
@@ -54,7 +60,7 @@ def choose_backend(where: Places, report: Report) -> str:
 
 def make(
     where: Places, report: Report, old: stamp.Stamp | None, *, tests: bool, backend: str
-) -> stamp.Stamp:
+) -> None:
     """Make or complete the environment; the stamp is written last."""
     check_build(where, backend)
     with_tests = tests or (old is not None and "test.txt" in old.locks)
@@ -78,7 +84,6 @@ def make(
         base_python=base_python(),
     )
     stamp.write(where.stamp, made)
-    return made
 
 
 def note_qt_complete(where: Places, made: stamp.Stamp) -> None:

@@ -22,6 +22,7 @@ from installer.report import Report
 from installer.system.children import run
 
 BLOCK_BYTES = 1 << 20
+SCRATCH = ".fetching-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,10 @@ def provide(model: PackedModel, folder: Path, where: Places, report: Report) -> 
     with report.step(f"Fetching the {model.title} ({model.size_bytes / 1e6:.0f} MB)"):
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            for cut_off in folder.glob(f"{SCRATCH}*"):
+                shutil.rmtree(cut_off, ignore_errors=True)
             _check_space(folder, model)
-            with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as scratch:
+            with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=folder) as scratch:
                 _download(model, where, Path(scratch), report)
                 _join(model, Path(scratch)).replace(target)
         except OSError as error:

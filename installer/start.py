@@ -16,6 +16,7 @@ from app.desktop.display import has_display
 from app.directories import Directories, directories, make_private
 from app.errors import AppError
 from installer import environment, models, stamp
+from installer.alone import alone
 from installer.places import Places, places
 from installer.problems import SetupProblem
 from installer.report import Report
@@ -51,8 +52,10 @@ def provide(options: Options, where: Places, report: Report) -> None:
 
 def provide_starter(folders: Directories, where: Places, report: Report) -> None:
     """Fetch the starter model where there is no checkpoint at all, so that there is an answer."""
-    if not any(folders.models.glob("*.gguf")):
-        make_private(folders.data)
+    if any(folders.models.glob("*.gguf")):
+        return
+    make_private(folders.data)
+    with alone(where.root):
         models.provide(models.STARTER, folders.models, where, report)
 
 

