@@ -37,9 +37,13 @@ QUEUED_HINT: Final = "sends when this reply ends"
 
 
 class MessageField(QPlainTextEdit):
-    """The text of the message. Emits ``entered`` for an Enter that sends."""
+    """The text of the message.
+
+    Emits ``entered`` for an Enter that sends, ``up_pressed`` for an Up with nothing written.
+    """
 
     entered = Signal()
+    up_pressed = Signal()
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -47,6 +51,7 @@ class MessageField(QPlainTextEdit):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setTabChangesFocus(True)
+        self.setCursorWidth(2)
         self.setAccessibleName("Message")
         self.document().setDocumentMargin(0)
         self.document().clearUndoRedoStacks()
@@ -74,6 +79,9 @@ class MessageField(QPlainTextEdit):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter sends; with Shift it breaks the line."""
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if event.key() == Qt.Key.Key_Up and self.document().isEmpty():
+            self.up_pressed.emit()
+            return
         if not enter or self._composing:
             super().keyPressEvent(event)
         elif event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
@@ -255,8 +263,8 @@ class Composer(QWidget):
         self._queued = False
         if not text.strip():
             return
-        self.field.clear()
         self.submitted.emit(text)
+        self.field.clear()
 
     def _has_words(self) -> bool:
         long = self.field.document().characterCount() > LOOKED_AT

@@ -24,6 +24,7 @@ from app.look.theme import Look
 FOOT: Final = 16
 WIDER: Final = 12
 SHARE: Final = 0.4
+EDIT_HINT: Final = "replaces your last message"
 WAITING_HINT: Final = "sends when the model is ready"
 
 
@@ -48,6 +49,9 @@ class ChatPage(QWidget):
         self.composer.submitted.connect(self._on_submitted)
         self.composer.stopped.connect(self.stop)
         self.composer.height_wanted.connect(self._arrange)
+        self.composer.field.up_pressed.connect(self.edit_last)
+        self.composer.field.textChanged.connect(self._on_typing)
+        self.view.edit_wanted.connect(self.edit_last)
         self.transcript.typed.connect(self._on_typed)
         self.view.arranged.connect(self._arrange)
         look.changed.connect(self._on_look_changed)
@@ -109,6 +113,14 @@ class ChatPage(QWidget):
             self._session.answer_again()
             self.transcript.follow()
 
+    def edit_last(self) -> None:
+        """Put the last own message into the composer; sending it makes a version beside it."""
+        text = self._session.edit_last() if self._session is not None else ""
+        if text:
+            self.composer.set_draft(text)
+            self.composer.set_hint(EDIT_HINT)
+            self.composer.setFocus()
+
     def copy_last_reply(self) -> None:
         """Put the last reply's exact text on the clipboard."""
         if self._session is None or self._session.conversation is None:
@@ -122,6 +134,12 @@ class ChatPage(QWidget):
         """Leave what is typed and not sent with its chat."""
         if self._session is not None:
             self._session.keep_draft(self.composer.draft())
+
+    def _on_typing(self) -> None:
+        """An emptied composer edits nothing any more."""
+        if self._session is not None and self.composer.field.document().isEmpty():
+            self._session.leave_edit()
+            self.composer.set_hint("")
 
     # What session and composer tell --------------------------------------------------------------
 

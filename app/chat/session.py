@@ -12,10 +12,17 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.conversation import Conversation, ReplyContent, ReplyFacts, Turn, TurnState
 from app.chat.reply_writer import ReplyWriter
-from app.chat.session_facts import ChatState, Growth, Problem
+from app.chat.session_facts import (
+    ChatState,
+    Growth,
+    Problem,
+    end_state,
+    finished_facts,
+    problem_of,
+)
 from app.chat.store import Store
 from app.chat.store_bridge import StoreBridge
-from app.errors import ENGINE_DIED, AppError, EngineUnavailable, failure_sentence
+from app.errors import AppError, EngineUnavailable
 from app.library.loaded import LoadedModel, ModelPhase, ModelState
 from app.link.bridge import EngineBridge
 from app.link.client import EngineClient
@@ -38,6 +45,7 @@ class ChatSession(QObject):
     """One chat. ``conversation`` is None until its first message is stored.
 
     ``unsaved`` is a message on its way to the disk, ``draft`` one that was typed and not sent.
+    An edited message and its old version are siblings; both stay.
     Signals carry one record each: ``changed`` the Conversation after it changed, ``moved`` the
     ChatState, ``added`` a user's Turn that was stored, ``grew`` a Growth, ``read`` a Progress of
     the prompt, ``ended`` the finished Turn, ``failed`` a Problem.
@@ -59,6 +67,7 @@ class ChatSession(QObject):
         self._reply: ReplyWriter | None = None
         self._request = -1
         self._problem: Problem | None = None
+        self._edited: Turn | None = None
         self._closed = False
         self.conversation = conversation
         self.draft = ""
@@ -80,14 +89,25 @@ class ChatSession(QObject):
             return
         self.unsaved = text
         self._move(ChatState.SAVING)
-        conversation = self.conversation
+        conversation, edited = self.conversation, self._edited
+        self._edited = None
 
         def keep(store: Store) -> tuple[Conversation, Turn]:
             there = conversation if conversation is not None else store.conversations.create()
-            turn = store.turns.add_user(there.id, there.leaf, text)
+            parent = edited.parent if edited is not None else there.leaf
+            turn = store.turns.add_user(there.id, parent, text)
             return store.conversations.read(there.id), turn
 
         self._services.store.ask(keep, self._on_kept, lambda error: self._on_not_kept(error, text))
+
+    def edit_last(self) -> str:
+        """The text of the last user message; what is sent next stands beside it, not below it."""
+        self._edited = self._last_user_turn() if not self.state.busy else None
+        return self._edited.text if self._edited is not None else ""
+
+    def leave_edit(self) -> None:
+        """What is sent next stands below, as usual."""
+        self._edited = None
 
     def stop(self) -> None:
         """Stop the running reply; a message that waits for the model is no longer sent."""
@@ -176,6 +196,8 @@ class ChatSession(QObject):
         self._reply = reply
         reply.failed.connect(self._on_not_written)
         reply.begin(self._on_turn_begun)
+        chat, path = conversation.id, model.path
+        self._services.store.tell(lambda store: store.conversations.set_model(chat, path))
         self._move(ChatState.READING)
 
     def _on_message(self, reply: ReplyWriter, message: EngineMessage) -> None:
@@ -198,27 +220,11 @@ class ChatSession(QObject):
         content = ReplyContent(
             text=finished.text, thinking_text=finished.thinking_text, ids=finished.ids
         )
-        facts = replace(
-            reply.facts,
-            template_hash=finished.template_hash,
-            seed=finished.seed,
-            stop_reason=finished.stop_reason,
-            prompt_tokens=finished.prompt_tokens,
-            resumed_tokens=finished.resumed_tokens,
-            completion_tokens=len(finished.ids),
-            timings=finished.timings,
-            notes=finished.notes,
-        )
-        states = {"stopped": TurnState.STOPPED, "failed": TurnState.FAILED}
-        self._end(reply, states.get(finished.stop_reason, TurnState.WHOLE), content, facts)
+        self._end(reply, end_state(finished), content, finished_facts(reply.facts, finished))
 
     def _on_failure(self, reply: ReplyWriter, failure: Failure) -> None:
-        sentence = failure_sentence(failure)
-        facts = replace(reply.facts, stop_reason="failed", problem=sentence)
-        numbers = " ".join(f"{name}={value}" for name, value in failure.numbers.items())
-        detail = f"{failure.code}: {failure.sentence} {numbers}".strip()
-        recovered = failure.code == ENGINE_DIED
-        self._problem = Problem(failure.code, sentence, detail=detail, recovered=recovered)
+        self._problem = problem_of(failure)
+        facts = replace(reply.facts, stop_reason="failed", problem=self._problem.sentence)
         self._end(reply, TurnState.FAILED, reply.content(), facts)
 
     # Ends ----------------------------------------------------------------------------------------

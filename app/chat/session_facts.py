@@ -1,11 +1,13 @@
-"""The records that a chat session tells: its state, new text, a problem. Pure."""
+"""The records that a chat session tells, and what it makes of the engine's last words. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from engine.protocol import Region
+from app.chat.conversation import ReplyFacts, TurnState
+from app.errors import ENGINE_DIED, failure_sentence
+from engine.protocol import Failure, Finished, Region
 
 
 class ChatState(Enum):
@@ -48,3 +50,35 @@ class Problem:
     detail: str = ""
     recovered: bool = False
     unsent: str | None = None
+
+
+def end_state(finished: Finished) -> TurnState:
+    """How whole a reply is that ended like this."""
+    states = {"stopped": TurnState.STOPPED, "failed": TurnState.FAILED}
+    return states.get(finished.stop_reason, TurnState.WHOLE)
+
+
+def finished_facts(facts: ReplyFacts, finished: Finished) -> ReplyFacts:
+    """What is kept of a reply that ended: ``facts`` with what the engine measured."""
+    return replace(
+        facts,
+        template_hash=finished.template_hash,
+        seed=finished.seed,
+        stop_reason=finished.stop_reason,
+        prompt_tokens=finished.prompt_tokens,
+        resumed_tokens=finished.resumed_tokens,
+        completion_tokens=len(finished.ids),
+        timings=finished.timings,
+        notes=finished.notes,
+    )
+
+
+def problem_of(failure: Failure) -> Problem:
+    """A failure as a person is told of it."""
+    numbers = " ".join(f"{name}={value}" for name, value in failure.numbers.items())
+    return Problem(
+        failure.code,
+        failure_sentence(failure),
+        detail=f"{failure.code}: {failure.sentence} {numbers}".strip(),
+        recovered=failure.code == ENGINE_DIED,
+    )

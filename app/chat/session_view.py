@@ -21,9 +21,14 @@ from engine.protocol import Progress
 
 
 class SessionView(QObject):
-    """The blocks of a session. Emits ``arranged`` where the first block came or the last went."""
+    """The blocks of a session.
+
+    Emits ``arranged`` where the first block came or the last went, ``edit_wanted`` where a card's
+    button asks for the last message to be written anew.
+    """
 
     arranged = Signal()
+    edit_wanted = Signal()
 
     def __init__(self, transcript: Transcript, actions: tuple[TurnAction, ...]) -> None:
         super().__init__(transcript)
@@ -123,7 +128,9 @@ class SessionView(QObject):
         self._session = session
 
     def _on_added(self, turn: Turn) -> None:
-        if self._unsaved is None:
+        if turn.sibling > 0 and self._session is not None:
+            self.show(self._session)
+        elif self._unsaved is None:
             self._column.add(self._blocks_of(turn))
         self._unsaved = None
         self.arranged.emit()
@@ -157,13 +164,22 @@ class SessionView(QObject):
             self._column.remove(self._unsaved)
             self._unsaved = None
         words = words_of(problem)
-        again = self._session.answer_again if self._session is not None else _nothing
-        choices = (Choice("Answer again", again),) if problem.unsent is None else ()
         facts = ErrorFacts(
-            words.title, words.sentence, problem.detail, choices, recovered=problem.recovered
+            words.title,
+            words.sentence,
+            problem.detail,
+            self._choices(problem),
+            recovered=problem.recovered,
         )
         self._column.add([self._make.error(facts)])
         self.arranged.emit()
+
+    def _choices(self, problem: Problem) -> tuple[Choice, ...]:
+        if problem.unsent is not None or self._session is None:
+            return ()
+        again = Choice("Answer again", self._session.answer_again)
+        edit = Choice("Edit the message", self.edit_wanted.emit)
+        return (edit, again) if problem.code == "request-invalid" else (again,)
 
     # The line before the first word --------------------------------------------------------------
 
@@ -196,7 +212,3 @@ class SessionView(QObject):
         if self._waiting is not None:
             self._column.remove(self._waiting)
             self._waiting = None
-
-
-def _nothing() -> None:
-    """There is no session to answer again."""

@@ -54,7 +54,7 @@ class Role(Enum):
     TITLE = TypeSize("title", 14, 20, weight=600)
     TITLE_PLAIN = TypeSize("title plain", 14, 20)
     BODY = TypeSize("body", 15, 23)
-    BRAND = TypeSize("brand", 16, 24, weight=600)
+    BRAND = TypeSize("brand", 15, 24, weight=600)
     HEADING = TypeSize("heading", 20, 28, weight=600, spacing=-0.2)
     CODE = TypeSize("code", 13, 20, mono=True)
 

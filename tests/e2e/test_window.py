@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 
 from app.chat.blocks.inline_error import InlineError
 from app.chat.session_facts import ChatState
 from app.library.loaded import ModelPhase
 from tests.helpers.fake_engine import DEFAULT_REPLY, Script
-from tests.helpers.qt import run_for, wait_until
+from tests.helpers.qt import press, run_for, wait_until
 from tests.helpers.window import TestWindow
 
 OpenWindow = Callable[..., TestWindow]
@@ -164,6 +165,38 @@ def test_a_refused_reply_is_told_in_a_card_and_the_chat_stays_usable(
     assert again.shown() == [f"user: {QUESTION}", "note: Not finished: The fake engine refuses."]
     again.ask("Again?")
     assert f"reply: {DEFAULT_REPLY}" in again.shown()
+
+
+def test_an_edited_message_replaces_the_last_one_on_the_path_and_loses_nothing(
+    open_window: OpenWindow,
+) -> None:
+    window = open_window(Script(reply="{messages}")).started()
+    window.ask("first")
+    window.ask("secnod")
+    press(window.page.composer.field, Qt.Key.Key_Up)
+    assert window.page.composer.draft() == "secnod"
+    window.page.composer.set_draft("second")
+    assert window.page.composer.shown_hint() == "replaces your last message"
+    press(window.page.composer.field, Qt.Key.Key_Return, "\r")
+    wait_until(lambda: not window.idle())
+    wait_until(window.idle)
+    sent = "user:first|assistant:user:first|user:second"
+    assert [words for words in window.shown() if not words.startswith("status")] == [
+        "user: first", "reply: user:first", "user: second", f"reply: {sent}",
+    ]  # fmt: skip
+    assert "secnod" in [text for _, _, text in stored(window)]
+
+
+def test_a_message_that_cannot_be_answered_can_be_edited(open_window: OpenWindow) -> None:
+    window = open_window(Script(reply_failure="request-invalid")).started()
+    window.ask("far too long")
+    card = window.page.transcript.column.blocks[-1]
+    assert isinstance(card, InlineError)
+    assert [choice.text for choice in card.facts.choices] == ["Edit the message", "Answer again"]
+    card.buttons[0].click()
+    assert window.page.composer.draft() == "far too long"
+    window.page.composer.field.clear()
+    assert window.page.composer.shown_hint() == ""
 
 
 def test_a_model_that_does_not_load_is_told_above_the_composer(open_window: OpenWindow) -> None:
