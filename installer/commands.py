@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         tests = wish.command == "test"
         if not environment.is_ready(where, tests=tests, backend=wish.torch):
-            with alone(where.root):
+            with alone(where.root, report):
                 environment.prepare(where, report, tests=tests, backend=wish.torch)
         module = "installer.checks" if wish.command == "test" else "installer.start"
         return hand_over([str(where.python), "-P", "-m", module, *passed_on])

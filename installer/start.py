@@ -55,7 +55,7 @@ def provide_starter(folders: Directories, where: Places, report: Report) -> None
     if any(folders.models.glob("*.gguf")):
         return
     make_private(folders.data)
-    with alone(where.root):
+    with alone(where.root, report):
         models.provide(models.STARTER, folders.models, where, report)
 
 

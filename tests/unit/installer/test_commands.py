@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from installer.alone import alone
 from installer.commands import main, parse
 from installer.places import ROOT
 from installer.problems import SetupProblem
+from installer.report import Report
 
 BOOTSTRAP = ROOT / "installer" / "bootstrap.py"
 
@@ -61,19 +63,24 @@ def test_set_up_needs_nothing_but_the_standard_library() -> None:
     assert loaded - sys.stdlib_module_names - {"__main__", "installer"} == set()
 
 
-def test_a_second_set_up_of_the_same_checkout_is_refused(tmp_path: Path) -> None:
+def test_a_second_set_up_of_the_same_checkout_waits_and_is_refused_in_the_end(
+    tmp_path: Path,
+) -> None:
+    told = io.StringIO()
     refused = pytest.raises(SetupProblem, match="by another process")
-    with alone(tmp_path), refused, alone(tmp_path):
+    with alone(tmp_path, Report(told)), refused, alone(tmp_path, Report(told), wait_s=0.3):
         pass
-    with alone(tmp_path):
+    assert told.getvalue() == f"Waiting for another set-up of {tmp_path} to end.\n"
+    with alone(tmp_path, Report(told), wait_s=0.0):
         assert tmp_path.is_dir()
 
 
 def test_a_child_that_outlives_a_killed_set_up_still_holds_the_checkout(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from installer.alone import alone\n"
+        "from installer.report import Report\n"
         "from installer.system.children import run\n"
-        "with alone(Path(sys.argv[1])):\n"
+        "with alone(Path(sys.argv[1]), Report()):\n"
         "    run([sys.executable, '-c', 'import time; print(1, flush=True); time.sleep(60)'],\n"
         "        lambda line: print(line, flush=True))\n"
     )
@@ -85,9 +92,9 @@ def test_a_child_that_outlives_a_killed_set_up_still_holds_the_checkout(tmp_path
     (child,) = psutil.Process(set_up.pid).children()
     set_up.kill()
     set_up.communicate()
-    with pytest.raises(SetupProblem, match="by another process"), alone(tmp_path):
+    refused = pytest.raises(SetupProblem, match="by another process")
+    with refused, alone(tmp_path, Report(io.StringIO()), wait_s=0.0):
         pass
     child.kill()
-    psutil.wait_procs([child], timeout=5)
-    with alone(tmp_path):
+    with alone(tmp_path, Report(io.StringIO()), wait_s=5.0):
         assert not child.is_running()
