@@ -50,6 +50,10 @@ def check_facts(facts: TokenizerFacts) -> None:
             tokens=count,
             scores=len(facts.scores),
         )
+    try:
+        "".join(facts.tokens).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise CheckpointUnreadable("The tokenizer has tokens that are no valid text.") from error
     named = {"bos": facts.bos_id, "eos": facts.eos_id, "unknown": facts.unknown_id}
     for name, index in [*named.items(), *(("end", index) for index in facts.end_ids)]:
         if index is not None and not 0 <= index < count:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.errors import RequestInvalid, TemplateFailed
 from engine.protocol import ChatMessage
-from engine.text.shapes import MERGED_NOTE
+from engine.text.shapes import JOINED_NOTE, MERGED_NOTE
 from engine.text.template import ChatTemplate, Prompt
 from engine.text.tokenizer import Tokenizer
 from tests.helpers.text import DeskRenderer, byte_facts, smol_template, smol_tokenizer, spm_facts
@@ -291,6 +291,21 @@ def test_a_template_that_wants_typed_parts_gets_them() -> None:
         prompt_of(TYPED, [user("hi"), assistant("x"), user("y")]).text
         == "[user]hi[assistant]x[user]y"
     )
+
+
+def test_a_template_that_wants_turns_to_alternate_gets_joined_messages() -> None:
+    """After a reply that never came two questions follow one another."""
+    source = (
+        "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+        "{{ raise_exception('roles must alternate') }}{% endif %}<{{ m.role }}>{{ m.content }}"
+        "{% endfor %}"
+    )
+    messages = [system("Be brief."), user("hi"), user("there?"), assistant("Yes"), user("so")]
+    prompt = prompt_of(source, messages)
+    assert prompt.text == "<user>Be brief.\n\nhi\n\nthere?<assistant>Yes<user>so"
+    assert prompt.notes == (MERGED_NOTE, JOINED_NOTE)
+    texts = [BYTES.decode(prompt.ids[at.start : at.end]) for at in prompt.boundaries]
+    assert texts == [message.text for message in messages]
 
 
 def test_a_template_that_refuses_gives_one_sentence_with_its_reason() -> None:

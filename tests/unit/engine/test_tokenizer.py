@@ -159,8 +159,9 @@ def test_what_no_piece_spells_falls_back_to_bytes() -> None:
         replace(byte_facts(), end_ids=(1, -3)),
         replace(spm_facts({"a": -1.0}), scores=(0.0,)),
         replace(spm_facts({"a": -1.0}), unknown_id=1 << 40),
+        byte_facts(user_defined=["\ud800"]),
     ],
-    ids=["model", "types", "eos", "end", "scores", "unknown"],
+    ids=["model", "types", "eos", "end", "scores", "unknown", "no text"],
 )
 def test_data_that_contradict_themselves_are_refused(broken: Any) -> None:
     with pytest.raises(CheckpointUnreadable):
