@@ -31,7 +31,9 @@ def attempt(
         return work()
     except Exception as error:  # noqa: BLE001 - one request's fault must not end the process
         if isinstance(error, EngineError):
-            _LOG.info("%s code=%s reason=%s", event, error.code, error.sentence)
+            _LOG.info("%s code=%s", event, error.code)
+            # A template's own words may repeat what a person wrote.
+            _LOG.debug("%s reason=%s", event, error.sentence)
         else:
             _LOG.exception("%s", event)
         failed(error)

@@ -7,7 +7,7 @@ that says why, beside whatever its header still tells.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -34,6 +34,7 @@ class CheckpointFactsRecord:
         parameter_count: elements of all tensors, 0 where the table is not sound.
         quantization: the format that holds the most bytes, such as "Q4_1"; None without tensors.
         context_tokens: the longest position the model was made for.
+        vocabulary: tokens, 0 where the header does not tell.
         has_template: whether it can chat; a base model has none.
         error: one sentence where the checkpoint cannot be used.
     """
@@ -46,6 +47,7 @@ class CheckpointFactsRecord:
     parameter_count: int = 0
     quantization: str | None = None
     context_tokens: int | None = None
+    vocabulary: int = 0
     has_template: bool = False
     error: str | None = None
 
@@ -64,6 +66,7 @@ def checkpoint_facts(path: Path) -> CheckpointFactsRecord:
                 parameter_count=sum(prod(facts.shape) for facts in tensors),
                 quantization=_largest((facts.format, facts.size_bytes) for facts in tensors),
                 context_tokens=_context_tokens(source.metadata),
+                vocabulary=_vocabulary(source.metadata),
                 has_template=_has_template(source.metadata),
             )
     except CheckpointError as error:
@@ -113,6 +116,11 @@ def _largest(sizes: Iterable[tuple[str, int]]) -> str | None:
 def _context_tokens(metadata: Mapping[str, MetadataValue]) -> int | None:
     value = metadata.get(f"{metadata.get('general.architecture')}.context_length")
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _vocabulary(metadata: Mapping[str, MetadataValue]) -> int:
+    tokens = metadata.get("tokenizer.ggml.tokens")
+    return len(tokens) if isinstance(tokens, Sequence) and not isinstance(tokens, str) else 0
 
 
 def _has_template(metadata: Mapping[str, MetadataValue]) -> bool:

@@ -25,6 +25,7 @@ def inspect_checkpoint(path: str) -> CheckpointFacts:
         format=found.quantization or "",
         file_bytes=found.size_bytes,
         context_tokens=max(0, found.context_tokens or 0),
+        vocabulary=found.vocabulary,
         has_template=found.has_template,
         problem=problem,
     )

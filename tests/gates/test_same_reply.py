@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.protocol import Finished, Sampling
+from engine.protocol import ChatMessage, Finished, Sampling
 from tests.helpers.live_engine import LiveEngine
 from tests.helpers.models import gemma_path, smol_path
 
@@ -90,3 +90,28 @@ def test_a_resumed_reply_equals_that_of_an_engine_that_never_saw_the_prefix() ->
     fresh, resumed = replies
     assert (fresh.resumed_tokens, resumed.resumed_tokens > 0) == (0, True)
     assert fresh.ids == resumed.ids
+
+
+def test_a_second_turn_resumes_the_first_and_equals_a_fresh_engine_s() -> None:
+    """The reply's own ids are spliced in, so the second prompt begins with the first one."""
+    question = SENTENCE * 14 + "What is the capital of France?"
+    follow_up = "And of Italy?"
+    with LiveEngine() as engine:
+        engine.load(smol_path(), context=2048, streams=1)
+        first = engine.ask(question, SHORT).finished()
+        before = (
+            ChatMessage(role="user", text=question),
+            ChatMessage(
+                role="assistant",
+                text=first.text,
+                ids=first.ids,
+                template_hash=first.template_hash,
+            ),
+        )
+        second = engine.ask(follow_up, SHORT, before=before).finished()
+    with LiveEngine() as engine:
+        engine.load(smol_path(), context=2048, streams=1)
+        fresh = engine.ask(follow_up, SHORT, before=before).finished()
+    assert second.resumed_tokens == (first.prompt_tokens - 1) // 256 * 256 > 0
+    assert (fresh.resumed_tokens, fresh.prompt_tokens) == (0, second.prompt_tokens)
+    assert fresh.ids == second.ids != first.ids

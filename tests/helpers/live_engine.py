@@ -93,11 +93,17 @@ class LiveEngine:
         sampling: Sampling = GREEDY,
         *,
         raw: bool = False,
+        before: tuple[ChatMessage, ...] = (),
         on_frame: Callable[[EngineMessage], None] = lambda _frame: None,
     ) -> Asked:
-        """Send one request; ``text`` is the user's message or, with ``raw``, the prompt itself."""
+        """Send one request.
+
+        Args:
+            text: the user's message or, with ``raw``, the prompt itself.
+            before: the conversation so far.
+        """
         number = next(self._numbers)
-        messages = () if raw else (ChatMessage(role="user", text=text),)
+        messages = () if raw else (*before, ChatMessage(role="user", text=text))
         wish = Generate(
             request=number,
             messages=messages,

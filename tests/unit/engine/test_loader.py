@@ -180,6 +180,7 @@ def test_an_inspection_says_what_a_file_is_or_why_it_is_none(tmp_path: Path, mod
     assert (good.architecture, good.context_tokens, good.problem) == ("llama", 4096, None)
     assert good.file_bytes == model.stat().st_size
     assert good.has_template
+    assert good.vocabulary > 256
     (tmp_path / "page.gguf").write_text("<!doctype html>")
     assert "web page" in (inspect_checkpoint(str(tmp_path / "page.gguf")).problem or "")
     foreign = model.read_bytes().replace(b"llama", b"lorem")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -195,6 +195,7 @@ def test_only_so_many_evictions_are_remembered(store: StateStore, pool: PagePool
     assert store.find(first).reason == "nothing-kept"
 
 
+@settings(deadline=None)
 @given(
     length=st.integers(1, 3000),
     wanted=st.lists(st.integers(0, 3000), max_size=4),
