@@ -11,7 +11,7 @@
     ├── StateMismatch                a kept prompt state does not belong here
     ├── DeviceLost                   the device failed; the engine must be started again
     └── ProtocolError                a frame was oversized, cut, unknown or out of order
-    InvariantBroken                  a promise of our own was broken; ends the stream, not the process
+    InvariantBroken                  a promise of our own broke; ends the stream, not the process
 
 A message names the thing, the number found and the number wanted. ``code`` is the wire code,
 stable across versions; the app turns it into a sentence of its own where it has a better one.

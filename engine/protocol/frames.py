@@ -47,11 +47,17 @@ class FrameWriter:
         self._sequence = 0
 
     def write(self, message: Message) -> None:
-        """Write one frame and flush; raises ProtocolError above MAX_FRAME_BYTES, OSError if the peer is gone."""
+        """Write one frame and flush.
+
+        Raises:
+            ProtocolError: the frame would be larger than MAX_FRAME_BYTES.
+            OSError: the peer is gone.
+        """
         body = self._encoder.encode((self._sequence, message))
         if len(body) > MAX_FRAME_BYTES:
             raise ProtocolError(
-                f"A message of {len(body):,} bytes is larger than a frame may be ({MAX_FRAME_BYTES:,}).",
+                f"A message of {len(body):,} bytes is larger than a frame may be "
+                f"({MAX_FRAME_BYTES:,}).",
                 found_bytes=len(body),
                 limit_bytes=MAX_FRAME_BYTES,
             )
