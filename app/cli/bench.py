@@ -28,6 +28,7 @@ from app.cli.options import BenchOptions
 from app.cli.output import Output
 from app.cli.peer import Peer, find_peer
 from app.directories import Directories, make_private
+from app.library.catalogue import ENDING
 from app.link.client import EngineClient
 from app.link.mailbox import Mailbox
 from app.lock import DirectoryLock
@@ -90,8 +91,8 @@ def bench(
         catalogue = installed(places, settings).catalogue
         path = chosen_model(options.model, None, settings, catalogue)
         engine = stack.enter_context(started_engine(places, make_command(places.data)))
-        loaded = engine.load(path)
-        report = measure(options, engine, path, loaded.model.name, peer)
+        engine.load(path)
+        report = measure(options, engine, path, peer)
     if options.json:
         output.json(report)
     else:
@@ -101,7 +102,7 @@ def bench(
 
 
 def measure(
-    options: BenchOptions, engine: StartedEngine, path: Path, name: str, peer: Peer | None
+    options: BenchOptions, engine: StartedEngine, path: Path, peer: Peer | None
 ) -> BenchReport:
     """Run both sides in turn."""
     ours, theirs = Figures(), Figures()
@@ -121,7 +122,7 @@ def measure(
                 peer.decode_tok_s(path, threads, REPLY_TOKENS, PROMPT_TOKENS),
             )
     return BenchReport(
-        model=name,
+        model=path.name.removesuffix(ENDING),
         device=engine.welcome.device,
         threads=threads,
         runs=options.runs,

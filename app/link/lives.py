@@ -7,8 +7,10 @@ it finds it tells through ``LifeCallbacks``, on that thread.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from app.errors import EngineUnavailable
 from app.link.connection import Connection
@@ -17,6 +19,8 @@ from app.link.outcome import ProcessOutcome
 from app.link.process import EngineCommand, EngineProcess
 from app.link.restart import RestartPolicy
 from engine.protocol import AppMessage, EngineMessage, Finished, Welcome
+
+WAIT_S: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +89,17 @@ class EngineLives:
 
     def wait_ready(self, limit_s: float) -> Welcome:
         """Wait until an engine is connected; raises EngineUnavailable when none comes."""
+        deadline = time.monotonic() + limit_s
         with self._state:
-            self._state.wait_for(
-                lambda: self._welcome is not None or self._given_up is not None, limit_s
-            )
-            if self._welcome is not None:
-                return self._welcome
-            if self._given_up is not None:
+            while self._welcome is None and self._given_up is None:
+                if (left_s := deadline - time.monotonic()) <= 0:
+                    raise EngineUnavailable(f"The engine did not start within {limit_s:.0f} s.")
+                # Short waits keep Ctrl+C working on Windows.
+                self._state.wait(min(WAIT_S, left_s))
+            if self._welcome is None:
+                assert self._given_up is not None
                 raise EngineUnavailable(self._given_up.sentence)
-        raise EngineUnavailable(f"The engine did not start within {limit_s:.0f} seconds.")
+            return self._welcome
 
     def send(self, message: AppMessage) -> None:
         """Queue a message for the connected engine; raises EngineUnavailable when none is."""

@@ -78,12 +78,11 @@ def test_an_early_end_keeps_what_came(store: Store, end: str, state: TurnState) 
 
 def test_a_whole_reply_is_stored_with_how_it_came_to_be(store: Store) -> None:
     log = log_on(store, Clock())
-    log.finish(
-        Finished(
-            request=1, text="one", ids=(1, 2), prompt_tokens=5, resumed_tokens=3,
-            timings=Timings(prefill_ms=2.0), stop_reason="max-tokens", seed=2**63, template_hash="t",
-        )  # fmt: skip
-    )
+    finished = Finished(
+        request=1, text="one", ids=(1, 2), prompt_tokens=5, resumed_tokens=3, seed=2**63,
+        timings=Timings(prefill_ms=2.0), stop_reason="max-tokens", template_hash="t",
+    )  # fmt: skip
+    log.finish(finished)
     reply = store.conversations.read(log.conversation.id).path()[-1]
     assert (reply.state, reply.ids) == (TurnState.WHOLE, (1, 2))
     assert reply.reply is not None
