@@ -11,6 +11,7 @@
     │   ├── StoreFull           the disk is full
     │   ├── StoreNewer          written by a newer version of Hearth
     │   └── StoreDamaged        not a database, or a damaged one
+    ├── ModelHeldBack           it stopped the engine twice; only a person loads it again
     ├── EngineUnavailable       no engine is connected: starting, restarting or given up
     └── EngineRefused           a Failure of the engine, as an exception
 
@@ -102,6 +103,15 @@ class StoreDamaged(StoreError):
     """The file of conversations is not a database, or a damaged one."""
 
     code = "store-damaged"
+
+
+class ModelHeldBack(AppError):
+    """A checkpoint stopped the engine twice in a row, so it is not loaded by itself."""
+
+    code = "model-held-back"
+
+    def __init__(self) -> None:
+        super().__init__("This model stopped the engine twice, so it is not loaded by itself again.")
 
 
 class EngineUnavailable(AppError):

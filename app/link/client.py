@@ -23,7 +23,13 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from app.errors import ENGINE_DIED, AppError, EngineUnavailable, RequestTooLarge
+from app.errors import (
+    ENGINE_DIED,
+    AppError,
+    EngineUnavailable,
+    ModelHeldBack,
+    RequestTooLarge,
+)
 from app.link.crash_guard import CrashGuard, LoadTrack
 from app.link.engine_log import EngineLog
 from app.link.events import (
@@ -170,9 +176,21 @@ class EngineClient:
         on_message: OnMessage,
         context_tokens: int | None = None,
         streams: int = 4,
+        by_itself: bool = False,
     ) -> int:
-        """Load a checkpoint in place of the loaded one: Progress, then Loaded or Failure."""
+        """Load a checkpoint in place of the loaded one: Progress, then Loaded or Failure.
+
+        Args:
+            path: of its file.
+            on_message: takes the messages.
+            context_tokens: None leaves it to the planner.
+            streams: chats at once.
+            by_itself: nobody asked for it just now; then one that stopped the engine twice is
+                refused with ModelHeldBack.
+        """
         absolute = os.path.abspath(path)  # noqa: PTH100 - a link's own name is kept
+        if by_itself and not self._loads.allows(absolute):
+            raise ModelHeldBack
         request = self._pending.add(on_message)
         self._loads.asked(request, LoadChoice(absolute, context_tokens, streams))
         return self._send(

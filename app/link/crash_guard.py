@@ -87,6 +87,10 @@ class LoadTrack:
         with self._lock:
             return None if self._loaded is None else self._loaded.path
 
+    def allows(self, path: str) -> bool:
+        """Whether the checkpoint may be loaded without a person asking for it."""
+        return self._guard.allows(path)
+
     def asked(self, request: int, choice: LoadChoice) -> None:
         """A load was sent."""
         with self._lock:

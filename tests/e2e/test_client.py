@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import ENGINE_DIED, EngineRefused, EngineUnavailable, RequestTooLarge
+from app.errors import (
+    ENGINE_DIED,
+    EngineRefused,
+    EngineUnavailable,
+    ModelHeldBack,
+    RequestTooLarge,
+)
 from app.link.client import LinkLimits
 from app.link.mailbox import Mailbox
 from app.link.restart import RestartPolicy
@@ -183,6 +189,10 @@ def test_a_checkpoint_that_killed_the_engine_twice_is_held_back(tmp_path: Path) 
             assert choice is not None
             assert choice.path == "/models/bad.gguf"
             assert (ready.reload is None) is held_back
+        with pytest.raises(ModelHeldBack):
+            client.load("/models/bad.gguf", on_message=lambda _: None, by_itself=True)
+        client.load("/models/good.gguf", on_message=lambda _: None, by_itself=True)
+        told.died()
 
 
 def test_an_engine_that_cannot_start_is_given_up_after_three_tries(tmp_path: Path) -> None:
