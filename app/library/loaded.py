@@ -12,6 +12,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app.errors import AppError, failure_sentence
+from app.library.catalogue import STARTER
 from app.link.bridge import EngineBridge
 from app.link.client import EngineClient
 from app.link.events import EngineDied, EngineReady
@@ -48,6 +49,11 @@ class ModelState:
     detail: str = ""
 
 
+def title_of(path: Path) -> str:
+    """What a checkpoint is called before it has told its own name."""
+    return STARTER.title if path.name == STARTER.file_name else path.stem
+
+
 class LoadedModel(QObject):
     """Keeps the wanted checkpoint loaded. Emits ``changed`` with each new ``ModelState``.
 
@@ -75,7 +81,7 @@ class LoadedModel(QObject):
         elif self._client.ready:
             self._load(path)
         else:
-            self._show(ModelState(ModelPhase.STARTING, path.stem))
+            self._show(ModelState(ModelPhase.STARTING, title_of(path)))
 
     def try_again(self) -> None:
         """Load what failed once more, starting the engine where it had given up."""
@@ -83,11 +89,11 @@ class LoadedModel(QObject):
         self.want(self._wanted)
 
     def _load(self, path: Path) -> None:
-        self._show(ModelState(ModelPhase.LOADING, path.stem))
+        self._show(ModelState(ModelPhase.LOADING, title_of(path)))
         try:
             self._request = self._client.load(path, on_message=self._bridge.on_ui(self._on_message))
         except AppError as error:
-            self._show(ModelState(ModelPhase.FAILED, path.stem, sentence=error.sentence))
+            self._show(ModelState(ModelPhase.FAILED, title_of(path), sentence=error.sentence))
 
     def _on_message(self, message: EngineMessage) -> None:
         if getattr(message, "request", None) != self._request:
@@ -96,11 +102,16 @@ class LoadedModel(QObject):
             case Progress():
                 self._on_progress(message)
             case Loaded():
-                self._show(ModelState(ModelPhase.READY, message.model.name, facts=message.model))
+                self._on_loaded(message.model)
             case Failure():
                 # A dead engine is told by its own event, which also says what happens next.
                 if message.code != "engine-died":
                     self._fail(failure_sentence(message), f"{message.code}: {message.sentence}")
+
+    def _on_loaded(self, facts: ModelFacts) -> None:
+        path = Path(facts.path)
+        name = STARTER.title if path.name == STARTER.file_name else facts.name or title_of(path)
+        self._show(ModelState(ModelPhase.READY, name, facts=facts))
 
     def _on_progress(self, progress: Progress) -> None:
         if progress.phase in ("weights", "warm-up") and progress.total:
@@ -121,10 +132,10 @@ class LoadedModel(QObject):
         if died.restart_in_s is None and not died.outcome.asked:
             self._fail(died.outcome.sentence, died.outcome.detail)
         elif self._wanted is not None:
-            self._show(ModelState(ModelPhase.STARTING, self._wanted.stem))
+            self._show(ModelState(ModelPhase.STARTING, title_of(self._wanted)))
 
     def _fail(self, sentence: str, detail: str) -> None:
-        name = self._wanted.stem if self._wanted is not None else ""
+        name = title_of(self._wanted) if self._wanted is not None else ""
         self._show(ModelState(ModelPhase.FAILED, name, sentence=sentence, detail=detail))
 
     def _show(self, state: ModelState) -> None:
