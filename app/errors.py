@@ -111,7 +111,9 @@ class ModelHeldBack(AppError):
     code = "model-held-back"
 
     def __init__(self) -> None:
-        super().__init__("This model stopped the engine twice, so it is not loaded by itself again.")
+        super().__init__(
+            "This model stopped the engine twice, so it is not loaded by itself again."
+        )
 
 
 class EngineUnavailable(AppError):

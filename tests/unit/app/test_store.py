@@ -209,6 +209,28 @@ def test_a_reply_that_meets_a_full_disk_keeps_what_was_written_before(path: Path
         assert store.turns.read(reply.id).text == "kept"
 
 
+def test_wherever_the_disk_gets_full_nothing_that_was_acknowledged_is_lost(path: Path) -> None:
+    """One script of a whole chat, with room for 0, 1, 2, ... more pages."""
+    refused = 0
+    for room in range(0, 40, 2):
+        with open_store(path).store as store:
+            chat = store.conversations.create()
+        acknowledged: list[str] = []
+        with open_store(path).store as store:
+            limited(store, room)
+            try:
+                for text in ("a" * 20_000, "b" * 20_000, "c" * 20_000):
+                    store.turns.add_user(chat.id, store.conversations.read(chat.id).leaf, text)
+                    acknowledged.append(text)
+            except StoreFull:
+                refused += 1
+        with open_store(path).store as store:
+            assert [t.text for t in store.conversations.read(chat.id).path()] == acknowledged
+            store.turns._database.check()
+            store.conversations.rename(chat.id, f"room {room}")
+    assert 5 < refused < 20, "both outcomes were met"
+
+
 @pytest.mark.parametrize("size", [100, 4096, 5000])
 def test_a_file_that_is_no_database_is_moved_aside_and_never_deleted(path: Path, size: int) -> None:
     path.write_bytes(b"\xff" * size)
