@@ -184,6 +184,7 @@ class ChatPage(QWidget):
     def _arrange(self) -> None:
         theme = self._look.theme
         column = self.transcript.column
+        self.transcript.fit(self.width())
         self.composer.set_tallest(int(self.height() * SHARE))
         height = self.composer.wanted_height()
         empty = self.transcript.is_empty

@@ -113,10 +113,14 @@ class Transcript(QScrollArea):
         self._to_end()
         self._place_pill()
 
+    def fit(self, width: int) -> None:
+        """Lay the column out for a page of ``width``, also before this is shown."""
+        self.column.set_width(self.viewport().width(), width)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The column takes the new width; the end stays in view while following."""
         super().resizeEvent(event)
-        self.column.set_width(self.viewport().width(), self.width())
+        self.fit(self.width())
         if self._following:
             self._to_end()
         self._place_pill()

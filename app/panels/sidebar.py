@@ -9,7 +9,7 @@ from datetime import date
 from typing import Final
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QListView, QMenu, QWidget
 
 from app.chat.storage.conversations import ConversationEntry
@@ -115,6 +115,8 @@ class Sidebar(QWidget):
         view.setItemDelegate(ChatRowDelegate(self._look, self._icons, self._busy, view))
         view.setFrameShape(QFrame.Shape.NoFrame)
         view.setMouseTracking(True)
+        # The sidebar paints the ground: a style sheet would keep the view's own from changing.
+        view.viewport().setAutoFillBackground(False)
         view.setUniformItemSizes(False)
         view.setAccessibleName("Chats")
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -148,10 +150,6 @@ class Sidebar(QWidget):
             selection.clear()
 
     def _on_look_changed(self, _theme: object = None) -> None:
-        theme = self._look.theme
-        palette = self._list.palette()
-        palette.setColor(QPalette.ColorRole.Base, theme.color("window"))
-        self._list.setPalette(palette)
-        self._list.setFont(theme.font(Role.INTERFACE))
+        self._list.setFont(self._look.theme.font(Role.INTERFACE))
         self._list.doItemsLayout()
         self.update()

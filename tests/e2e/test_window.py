@@ -14,6 +14,8 @@ from PySide6.QtGui import QGuiApplication
 from app.chat.blocks.inline_error import InlineError
 from app.chat.session_facts import ChatState
 from app.library.loaded import ModelPhase
+from app.look.theme import Preference
+from app.look.tokens import DARK, LIGHT
 from tests.helpers.fake_engine import DEFAULT_REPLY, Script
 from tests.helpers.qt import press, run_for, wait_until
 from tests.helpers.window import TestWindow
@@ -268,6 +270,43 @@ def test_the_details_of_a_dead_engine_hold_the_end_of_its_log(
     card = window.page.transcript.column.blocks[-1]
     assert isinstance(card, InlineError)
     assert "SIGKILL" in card.facts.details and "about to work" in card.facts.details
+
+
+def test_a_model_that_stopped_the_engine_twice_is_not_loaded_by_itself_again(
+    open_window: OpenWindow,
+) -> None:
+    window = open_window(Script(end_at="load")).start()
+    wait_until(lambda: window.model().phase is ModelPhase.FAILED)
+    assert "twice" in window.model().sentence
+    notice = window.page.notice
+    assert notice is not None and notice.facts.choices[0].text == "Try again"
+
+
+def test_the_theme_changes_in_mid_reply_and_every_part_follows(open_window: OpenWindow) -> None:
+    window = open_window(Script(reply=COUNTING, words_per_s=150)).started()
+    window.write("Count")
+    wait_until(lambda: len(window.reply_so_far()) > 20)
+    for preference, tokens in (
+        (Preference.DARK, DARK),
+        (Preference.LIGHT, LIGHT),
+        (Preference.DARK, DARK),
+    ):
+        before = len(window.reply_so_far())
+        window.whole.look.prefer(preference)
+        run_for(0.1)
+        picture = window.window.grab().toImage()
+        composer = window.page.composer
+        inside = composer.mapTo(window.window, composer.rect().center())
+        seen = {
+            "window": picture.pixelColor(20, 700),
+            "base": picture.pixelColor(300, 400),
+            "surface": picture.pixelColor(inside),
+        }
+        for token, colour in seen.items():
+            assert colour.name().upper() == getattr(tokens, token), token
+        wait_until(lambda: len(window.reply_so_far()) > before)  # noqa: B023
+    window.page.stop()
+    wait_until(window.idle)
 
 
 def test_the_window_closes_cleanly_at_twenty_random_moments(open_window: OpenWindow) -> None:
