@@ -180,11 +180,11 @@ class Application(QObject):
                 self._want_model(None)
                 return
             path = file
-        self._want_model(path)
+        self._want_model(path, by_itself=True)
 
-    def _want_model(self, path: Path | None) -> None:
+    def _want_model(self, path: Path | None, *, by_itself: bool = False) -> None:
         if self._workshop is not None:
-            self._workshop.model.want(path)
+            self._workshop.model.want(path, by_itself=by_itself)
             self._on_model_changed(self._workshop.model.state)
 
     def _choose_model(self) -> None:

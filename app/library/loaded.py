@@ -67,15 +67,20 @@ class LoadedModel(QObject):
         self._client = client
         self._bridge = bridge
         self._wanted: Path | None = None
+        self._by_itself = False
         self._request = -1
         self.death: EngineDied | None = None
         self.state = ModelState(ModelPhase.ABSENT)
         bridge.ready.connect(self._on_engine_ready)
         bridge.died.connect(self._on_engine_died)
 
-    def want(self, path: Path | None) -> None:
-        """Load ``path`` as soon as an engine is there; None wants nothing."""
+    def want(self, path: Path | None, *, by_itself: bool = False) -> None:
+        """Load ``path`` as soon as an engine is there; None wants nothing.
+
+        ``by_itself``: no person chose it just now, so one that stopped the engine twice is refused.
+        """
         self._wanted = path
+        self._by_itself = by_itself
         if path is None:
             self._show(ModelState(ModelPhase.ABSENT))
         elif self._client.ready:
@@ -91,7 +96,9 @@ class LoadedModel(QObject):
     def _load(self, path: Path) -> None:
         self._show(ModelState(ModelPhase.LOADING, title_of(path)))
         try:
-            self._request = self._client.load(path, on_message=self._bridge.on_ui(self._on_message))
+            self._request = self._client.load(
+                path, on_message=self._bridge.on_ui(self._on_message), by_itself=self._by_itself
+            )
         except AppError as error:
             self._show(ModelState(ModelPhase.FAILED, title_of(path), sentence=error.sentence))
 
