@@ -12,7 +12,7 @@ from engine.errors import ProtocolError
 from engine.loading.loader import CheckpointLoader
 from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop
 from engine.memory.ledger import Ledger
-from engine.memory.pools import RAM, capacity_bytes, read_ram
+from engine.memory.pools import DISK, RAM, capacity_bytes, read_disk, read_ram
 from engine.pipes import ExitAlarm, Inbox, Outbox, Reader, shake_hands
 from engine.protocol import PROTOCOL_VERSION, FrameWriter, Welcome, app_message_reader
 from engine.protocol.frames import ByteSink, ByteSource
@@ -47,7 +47,8 @@ def run_engine(config: EngineConfig, requests: ByteSource, replies: ByteSink) ->
     alarm = ExitAlarm()
     Reader(reader, inbox, alarm.start)
     outbox = Outbox(writer, inbox)
-    ledger = Ledger({RAM: capacity_bytes(read_ram())})
+    disk = read_disk(config.data_directory)
+    ledger = Ledger({RAM: capacity_bytes(read_ram()), DISK: capacity_bytes(disk)})
     loader = CheckpointLoader(config, ledger)
     code = Loop(inbox, outbox.send, loader, ledger).run()
     ledger.close()

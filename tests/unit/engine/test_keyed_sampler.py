@@ -72,7 +72,7 @@ RULES = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     how=RULES,
     size=st.sampled_from([1, 2, 63, 64, 65, 129, 1000, 5003]),
@@ -111,9 +111,9 @@ def test_u_is_uniform_over_tokens_positions_and_seeds() -> None:
 
 def test_draws_have_the_softmax_distribution() -> None:
     logits = np.log(np.array([0.5, 0.25, 0.15, 0.1])).astype(np.float32)
-    found = [draw(logits, rule(), position) for position in range(20_000)]
+    found = [draw(logits, rule(), position) for position in range(8_000)]
     shares = np.bincount(found, minlength=4) / len(found)
-    assert np.abs(shares - [0.5, 0.25, 0.15, 0.1]).max() < 0.012
+    assert np.abs(shares - [0.5, 0.25, 0.15, 0.1]).max() < 0.02
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_a_nucleus_larger_than_the_first_guess_is_still_the_whole_nucleus() -> N
     """Nearly equal logits: top-p 0.9 of 5,003 tokens is more than 512 of them."""
     logits = gaussian(5003, scale=0.01)
     how = rule(top_p=0.9)
-    found = [draw(logits, how, position) for position in range(20)]
-    assert found == [plain_draw(logits, how, position) for position in range(20)]
+    found = [draw(logits, how, position) for position in range(4)]
+    assert found == [plain_draw(logits, how, position) for position in range(4)]
 
 
 def test_top_k_zero_is_off_and_not_greedy() -> None:

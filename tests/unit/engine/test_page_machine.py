@@ -91,5 +91,5 @@ class Pages(RuleBasedStateMachine):
         assert [pool.census().free_pages for pool in self.pools] == [14, 9]
 
 
-Pages.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Pages.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 TestPages = Pages.TestCase
