@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import IO, Final
 
 from app.link.engine_log import LINE_BYTES, EngineLog
-from app.link.job_object import JobObject
 from app.link.outcome import ProcessOutcome
 
 EngineCommand = tuple[str, ...]
@@ -54,9 +53,83 @@ PASSED_PREFIXES: Final = (
 log = logging.getLogger(__name__)
 
 if sys.platform == "win32":
+    import ctypes
+    from ctypes import wintypes
+
     _FLAGS = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
+
+    _KILL_ON_JOB_CLOSE = 0x2000
+    _EXTENDED_LIMIT_INFORMATION = 9
+
+    class _BasicLimits(ctypes.Structure):
+        _fields_ = (
+            ("per_process_user_time", ctypes.c_int64),
+            ("per_job_user_time", ctypes.c_int64),
+            ("limit_flags", wintypes.DWORD),
+            ("minimum_working_set", ctypes.c_size_t),
+            ("maximum_working_set", ctypes.c_size_t),
+            ("active_process_limit", wintypes.DWORD),
+            ("affinity", ctypes.c_size_t),
+            ("priority_class", wintypes.DWORD),
+            ("scheduling_class", wintypes.DWORD),
+        )
+
+    class _ExtendedLimits(ctypes.Structure):
+        _fields_ = (
+            ("basic", _BasicLimits),
+            ("io_counters", ctypes.c_uint64 * 6),
+            ("process_memory", ctypes.c_size_t),
+            ("job_memory", ctypes.c_size_t),
+            ("peak_process_memory", ctypes.c_size_t),
+            ("peak_job_memory", ctypes.c_size_t),
+        )
+
+    class JobObject:
+        """Ends the engine and its children when the app is gone, a crash included.
+
+        The system closes the job with the app's last handle and ends everything in it. Raises
+        OSError where the system refuses a job.
+        """
+
+        def __init__(self) -> None:
+            self._kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+            self._kernel.CreateJobObjectW.restype = wintypes.HANDLE
+            self._handle = wintypes.HANDLE(self._kernel.CreateJobObjectW(None, None))
+            limits = _ExtendedLimits()
+            limits.basic.limit_flags = _KILL_ON_JOB_CLOSE
+            self._check(
+                self._kernel.SetInformationJobObject(
+                    self._handle,
+                    _EXTENDED_LIMIT_INFORMATION,
+                    ctypes.byref(limits),
+                    ctypes.sizeof(limits),
+                )
+            )
+
+        def add(self, child: subprocess.Popen[bytes]) -> None:
+            """Put a child into the job."""
+            handle = wintypes.HANDLE(int(child._handle))  # type: ignore[attr-defined]
+            self._check(self._kernel.AssignProcessToJobObject(self._handle, handle))
+
+        def close(self) -> None:
+            """End what is still in the job."""
+            self._kernel.CloseHandle(self._handle)
+
+        def _check(self, done: int) -> None:
+            if not done:
+                raise ctypes.WinError(ctypes.get_last_error())
+
 else:
     _FLAGS = 0
+
+    class JobObject:
+        """Nothing: here the engine itself sees to its end (its stdin ends; PDEATHSIG on Linux)."""
+
+        def add(self, child: subprocess.Popen[bytes]) -> None:
+            """Do nothing."""
+
+        def close(self) -> None:
+            """Do nothing."""
 
 
 def engine_command(data_directory: Path, *more: str) -> EngineCommand:
