@@ -60,7 +60,8 @@ class Application(QObject):
         self._command = command
         self._workshop: Workshop | None = None
         self._noted = False
-        self.look = Look(application, Preference(settings.settings.theme), font)
+        chosen = settings.settings
+        self.look = Look(application, Preference(chosen.theme), font, zoom=chosen.text_scale)
         self.window = Window(self.look, Icons())
         self.window.restore(_place(settings.settings.window))
         self._background = Background(self)
@@ -79,7 +80,7 @@ class Application(QObject):
             return
         self._workshop = workshop
         self._connect(workshop)
-        workshop.start()
+        workshop.start(self._settings.settings.window.conversation)
         self._look_for_models()
 
     def close(self) -> None:
@@ -267,16 +268,10 @@ class Application(QObject):
         self.window.page.show_notice(store_notice(error.sentence))
 
     def _remember_place(self) -> None:
-        place = self.window.place()
-        kept = msgspec.structs.replace(
-            self._settings.settings.window,
-            x=place.x,
-            y=place.y,
-            width=place.width,
-            height=place.height,
-            maximized=place.maximized,
-            sidebar_shown=place.sidebar_shown,
-        )
+        session = self.window.page.session
+        conversation = session.conversation if session is not None else None
+        chat = conversation.id if conversation is not None else None
+        kept = _kept(self._settings.settings.window, self.window.place(), chat)
         if kept != self._settings.settings.window:
             settings = msgspec.structs.replace(self._settings.settings, window=kept)
             self._save(settings)
@@ -291,3 +286,16 @@ class Application(QObject):
 def _place(kept: WindowSettings) -> WindowPlace:
     width, height = kept.width or USUAL[0], kept.height or USUAL[1]
     return WindowPlace(kept.x, kept.y, width, height, kept.maximized, kept.sidebar_shown)
+
+
+def _kept(before: WindowSettings, place: WindowPlace, chat: int | None) -> WindowSettings:
+    return msgspec.structs.replace(
+        before,
+        x=place.x,
+        y=place.y,
+        width=place.width,
+        height=place.height,
+        maximized=place.maximized,
+        sidebar_shown=place.sidebar_shown,
+        conversation=chat,
+    )

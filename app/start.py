@@ -68,7 +68,8 @@ def _run(places: Directories, command: EngineCommand) -> int:
     application.setDesktopFileName("hearth")
     whole = Application(application, places, SettingsFile(places.settings_file), command)
     sys.excepthook = _hook(whole)
-    ends = _SignalEnd(application.quit)
+    # Windows has no such signals, and its pair of sockets would be a real connection.
+    ends = None if sys.platform == "win32" else _SignalEnd(application.quit)
     try:
         whole.window.show()
         QTimer.singleShot(0, whole.start)
@@ -76,7 +77,8 @@ def _run(places: Directories, command: EngineCommand) -> int:
     finally:
         whole.window.hide()
         whole.close()
-        ends.close()
+        if ends is not None:
+            ends.close()
         sys.excepthook = sys.__excepthook__
 
 

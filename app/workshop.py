@@ -51,10 +51,10 @@ class Workshop(QObject):
         services = ChatServices(self.store, self.client, self.bridge, self.model, sampling)
         self.chats = Chats(services, self)
 
-    def start(self) -> None:
-        """Start the engine and show the chat that was used last."""
+    def start(self, chat: int | None) -> None:
+        """Start the engine and show ``chat``, or the one that was used last."""
         self.client.start()
-        self.chats.start()
+        self.chats.start(chat)
 
     def close(self) -> None:
         """Keep what has come, end the engine, write what is queued."""

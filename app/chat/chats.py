@@ -50,12 +50,14 @@ class Chats(QObject):
         self.entries: Entries = ()
         self.current: ChatSession | None = None
 
-    def start(self) -> None:
-        """Show the chat that was used last, or a new one."""
+    def start(self, chat: int | None = None) -> None:
+        """Show ``chat`` where it is in the list, else the one used last, else a new one."""
 
         def newest(store: Store) -> tuple[Entries, Opened | None]:
             entries = store.conversations.entries()
-            return entries, _opened(store, entries[0].id) if entries else None
+            known = [entry.id for entry in entries]
+            wanted = chat if chat in known else known[0] if known else None
+            return entries, _opened(store, wanted) if wanted is not None else None
 
         self._services.store.ask(newest, self._on_started)
 

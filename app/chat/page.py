@@ -103,9 +103,13 @@ class ChatPage(QWidget):
         self._arrange()
 
     def stop(self) -> None:
-        """Stop the reply that is being written."""
-        if self._session is not None:
-            self._session.stop()
+        """Stop the reply that is being written; a message that still waits can be changed."""
+        if self._session is None:
+            return
+        waited = self._session.state is ChatState.WAITING
+        self._session.stop()
+        if waited and not self.composer.draft():
+            self.edit_last()
 
     def answer_again(self) -> None:
         """Have the last message answered once more."""

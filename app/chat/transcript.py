@@ -118,11 +118,15 @@ class Transcript(QScrollArea):
         self.column.set_width(self.viewport().width(), width)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The column takes the new width; the end stays in view while following."""
+        """The column takes the new width; the end, or what is being read, stays in view."""
+        bar = self.verticalScrollBar()
+        read_at = self.column.spot_at(bar.value())
+        # The bar moves by itself when its range changes; that is nobody's wish.
+        self._moving = True
         super().resizeEvent(event)
         self.fit(self.width())
-        if self._following:
-            self._to_end()
+        bar.setValue(bar.maximum() if self._following else self.column.height_of(read_at))
+        self._moving = False
         self._place_pill()
 
     def _on_column_resized(self) -> None:

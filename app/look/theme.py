@@ -104,7 +104,7 @@ class Theme:
 
 
 class Look(QObject):
-    """Owns the current theme and puts it on the application.
+    """Owns the current theme and puts it on the application; ``zoom`` multiplies every size.
 
     Emits ``changed`` with the new ``Theme`` after palette and style sheet are in place.
     """
@@ -116,9 +116,12 @@ class Look(QObject):
         application: QApplication,
         preference: Preference = Preference.SYSTEM,
         font: QFont | None = None,
+        *,
+        zoom: float = 1.0,
     ) -> None:
         super().__init__(application)
         self._application = application
+        self._zoom = zoom
         self._preference = preference
         self._hints = application.styleHints()
         self._system_dark = self._hints.colorScheme() is Qt.ColorScheme.Dark
@@ -164,7 +167,7 @@ class Look(QObject):
             tokens=DARK if dark else LIGHT,
             family=self._font.family(),
             mono_family=_mono_family(),
-            scale=info.pixelSize() / SYSTEM_FONT_PX,
+            scale=self._zoom * info.pixelSize() / SYSTEM_FONT_PX,
         )
 
     def _apply(self) -> None:

@@ -9,7 +9,14 @@ from datetime import date
 from typing import Final
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import (
+    QHideEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QShowEvent,
+)
 from PySide6.QtWidgets import QFrame, QListView, QMenu, QWidget
 
 from app.chat.storage.conversations import ConversationEntry
@@ -66,6 +73,7 @@ class Sidebar(QWidget):
         self._model = ChatListModel(self)
         self._list = self._make_list()
         self._current: int | None = None
+        self._answering = False
         look.changed.connect(self._on_look_changed)
         self._on_look_changed()
 
@@ -82,7 +90,16 @@ class Sidebar(QWidget):
     def show_answering(self, chats: frozenset[int]) -> None:
         """Mark the chats that have a running reply."""
         self._model.show_answering(chats)
-        self._busy.need(bool(chats) and self.isVisible())
+        self._answering = bool(chats)
+        self._busy.need(self._answering and self.isVisible())
+
+    def showEvent(self, _event: QShowEvent) -> None:
+        """Arcs turn only while they can be seen."""
+        self._busy.need(self._answering)
+
+    def hideEvent(self, _event: QHideEvent) -> None:
+        """Arcs stand still."""
+        self._busy.need(False)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Ground, edge, icon and name."""

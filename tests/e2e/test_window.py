@@ -85,6 +85,22 @@ def test_a_message_written_while_the_model_loads_is_on_disk_and_goes_out_when_it
     assert window.shown()[:2] == [f"user: {QUESTION}", f"reply: {DEFAULT_REPLY}"]
 
 
+def test_a_message_that_waits_for_the_model_can_be_taken_back_and_changed(
+    open_window: OpenWindow,
+) -> None:
+    window = open_window(Script(load_s=2, load_steps=10, reply="{messages}")).start()
+    wait_until(lambda: window.model().phase is ModelPhase.LOADING and window.idle())
+    window.write("frist")
+    wait_until(lambda: bool(stored(window)) and window.page.session is not None)
+    wait_until(lambda: window.page.session.state is ChatState.WAITING)  # type: ignore[union-attr]
+    window.page.composer.button.click()
+    assert window.idle() and window.page.composer.draft() == "frist"
+    window.page.composer.set_draft("first")
+    press(window.page.composer.field, Qt.Key.Key_Return, "\r")
+    wait_until(lambda: window.shown()[-1].startswith("status"))
+    assert window.shown()[:2] == ["user: first", "reply: user:first"]
+
+
 def test_a_message_may_be_written_while_a_reply_comes_and_goes_out_at_its_end(
     open_window: OpenWindow,
 ) -> None:
@@ -154,6 +170,23 @@ def test_what_is_typed_and_not_sent_stays_with_its_chat(open_window: OpenWindow)
     window.close()
     again = open_window().started()
     assert again.page.composer.draft() == "half a thought"
+
+
+def test_the_chat_and_the_place_of_the_window_are_found_again(open_window: OpenWindow) -> None:
+    first = open_window().started()
+    first.ask("one")
+    chat = first.chats().entries[0].id
+    first.chats().new()
+    first.ask("two")
+    first.chats().open(chat)
+    wait_until(lambda: first.shown()[:1] == ["user: one"])
+    first.window.resize(1000, 700)
+    first.window.toggle_sidebar()
+    first.close()
+    second = open_window().started()
+    assert second.shown()[0] == "user: one"
+    assert (second.window.width(), second.window.height()) == (1000, 700)
+    assert not second.window.sidebar.isVisible()
 
 
 def test_a_refused_reply_is_told_in_a_card_and_the_chat_stays_usable(

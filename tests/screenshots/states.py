@@ -11,7 +11,7 @@ from app.chat.blocks.inline_error import InlineError
 from app.library.loaded import ModelPhase
 from app.look.theme import Preference
 from tests.helpers.fake_engine import Script
-from tests.helpers.qt import application, run_for, wait_until
+from tests.helpers.qt import application, run_for, turn_wheel, wait_until
 from tests.helpers.window import TestWindow
 
 SCALES = {"scale-150": "1.5"}
@@ -139,14 +139,14 @@ def _dark(folder: Path) -> TestWindow:
 
 
 def _compact(folder: Path) -> TestWindow:
-    made = _half_way(folder)
+    made = _open(folder, Script(reply=f"{LONG}\n\n{LONG}\n\n{LONG}", words_per_s=60))
     made.whole.look.prefer(Preference.DARK)
     made.window.resize(800, 600)
-    made.page.composer.field.insertPlainText("Should I also update the firmware")
-    made.page.composer.field.entered.emit()
-    run_for(0.6)
-    bar = made.page.transcript.verticalScrollBar()
-    bar.setValue(max(0, bar.value() - 60))
+    wait_until(made.idle)
+    made.write("It still wakes after I turned off the scrub. Anything else in the log?")
+    wait_until(lambda: len(made.reply_so_far()) > 2 * len(LONG))
+    made.write("Should I also update the firmware")
+    turn_wheel(made.page.transcript.viewport(), 1)
     run_for(0.1)
     return made
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import Signal
@@ -19,6 +20,14 @@ MEASURE: Final = 720
 SIDE: Final = 32
 TOP: Final = 18
 BOTTOM: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place to read at: a block, and how far down in it (0 is its top, 1 its foot)."""
+
+    block: int
+    share: float
 
 
 class Column(QWidget):
@@ -42,6 +51,19 @@ class Column(QWidget):
     def index_at(self, y: int) -> int:
         """The number of the block that stands at height ``y`` or begins last above it."""
         return max(0, bisect_right(self._tops, y) - 1)
+
+    def spot_at(self, y: int) -> Spot:
+        """What stands at height ``y``, so that it is found again after another layout."""
+        index = self.index_at(y)
+        if index >= len(self._blocks):
+            return Spot(0, 0.0)
+        return Spot(index, (y - self._tops[index]) / max(1, self._blocks[index].height()))
+
+    def height_of(self, spot: Spot) -> int:
+        """Where a spot stands now."""
+        if spot.block >= len(self._blocks):
+            return 0
+        return self._tops[spot.block] + round(spot.share * self._blocks[spot.block].height())
 
     def measure(self) -> int:
         """Width of a block."""

@@ -49,7 +49,9 @@ def test_sizes_follow_the_systems_font_and_text_is_never_below_twelve() -> None:
     assert high.theme.line_px(Role.BODY) == 46
     assert high.theme.font(Role.BODY).pixelSize() == 30
     assert low.theme.font(Role.CAPTION).pixelSize() == 12
-    for look in (low, high):
+    zoomed = Look(qt, Preference.LIGHT, plain_font(), zoom=2.0)
+    assert zoomed.theme.px(264) == 528
+    for look in (low, high, zoomed):
         look.deleteLater()
 
 

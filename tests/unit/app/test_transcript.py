@@ -133,6 +133,22 @@ def test_a_thousand_messages_open_in_half_a_second(transcript: Transcript) -> No
     assert time.process_time() - began < 0.5
 
 
+def test_what_is_being_read_stays_in_view_when_the_window_becomes_narrow(
+    transcript: Transcript,
+) -> None:
+    make = transcript.make
+    texts = [f"Paragraph {n}. " + "It goes on for a while. " * 12 for n in range(30)]
+    transcript.column.add([make.reply_turn(text) for text in texts])
+    bar = transcript.verticalScrollBar()
+    bar.setValue(bar.maximum() // 2)
+    seen = transcript.column.index_at(bar.value())
+    for width in (420, 800, 500):
+        transcript.resize(width, 400)
+        settle()
+        assert abs(transcript.column.index_at(bar.value()) - seen) <= 1
+        assert not transcript.following
+
+
 def test_an_empty_reply_leaves_no_block(transcript: Transcript) -> None:
     transcript.begin_reply()
     transcript.end_reply("")
