@@ -7,24 +7,21 @@ what another does.
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import msgspec
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication
 
 from app.actions import Action, install
 from app.chat.blocks.words import context_tokens
 from app.chat.conversation import Conversation, Turn
 from app.chat.session import ChatSession
 from app.chat.storage.conversations import ConversationEntry
-from app.desktop.answers import Background
 from app.desktop.forward import ForwardWatch
 from app.directories import Directories
 from app.errors import AppError, SettingsInvalid
-from app.library.catalogue import Catalogue
-from app.library.folders import look as look_for_models
+from app.library.choice import ModelChoice
 from app.library.loaded import ModelPhase, ModelState
 from app.link.events import EngineReady
 from app.link.process import EngineCommand
@@ -59,13 +56,12 @@ class Application(QObject):
         self._settings = settings
         self._command = command
         self._workshop: Workshop | None = None
+        self.choice: ModelChoice | None = None
         self._noted = False
         chosen = settings.settings
         self.look = Look(application, Preference(chosen.theme), font, zoom=chosen.text_scale)
         self.window = Window(self.look, Icons())
         self.window.restore(_place(settings.settings.window))
-        self._background = Background(self)
-        self._background.failed.connect(self._on_error)
         self._forward = ForwardWatch(places.data / "run", self)
         self._forward.wanted.connect(self._come_forward)
         install(self._actions(), self.window)
@@ -81,15 +77,19 @@ class Application(QObject):
         self._workshop = workshop
         self._connect(workshop)
         workshop.start(self._settings.settings.window.conversation)
-        self._look_for_models()
+        self.choice = ModelChoice(
+            workshop.model, self._places, self._settings, self._save, self._on_error
+        )
+        self.choice.start()
 
     def close(self) -> None:
         """Close everything in reverse order; may be called at any moment."""
         self._remember_place()
         self.window.page.keep_draft()
+        if self.choice is not None:
+            self.choice.close()
         if self._workshop is not None:
             self._workshop.close()
-        self._background.close()
         self.window.deleteLater()
         self.look.deleteLater()
 
@@ -163,50 +163,13 @@ class Application(QObject):
 
     # Model ---------------------------------------------------------------------------------------
 
-    def _look_for_models(self) -> None:
-        settings, places = self._settings.settings, self._places
-        folders = [places.models, *(Path(f).expanduser() for f in settings.model_folders)]
-        self._background.ask(
-            lambda: look_for_models(folders, places.checkpoints_file).catalogue, self._on_models
-        )
-
-    def _on_models(self, catalogue: Catalogue) -> None:
-        wanted = self._settings.settings.default_model
-        try:
-            path = catalogue.default(wanted).path
-        except AppError as error:
-            file = Path(wanted).expanduser() if wanted is not None else None
-            if file is None or not file.is_file():
-                log.info("no model to load reason=%s", error.sentence)
-                self._want_model(None)
-                return
-            path = file
-        self._want_model(path, by_itself=True)
-
-    def _want_model(self, path: Path | None, *, by_itself: bool = False) -> None:
-        if self._workshop is not None:
-            self._workshop.model.want(path, by_itself=by_itself)
-            self._on_model_changed(self._workshop.model.state)
-
-    def _choose_model(self) -> None:
-        """Let a person choose a file, load it, and take it again at the next start."""
-        dialog = QFileDialog(self.window, "Choose a model file", "", "Models (*.gguf)")
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.fileSelected.connect(self._on_model_chosen)
-        dialog.open()
-
-    def _on_model_chosen(self, name: str) -> None:
-        settings = msgspec.structs.replace(self._settings.settings, default_model=name)
-        self._save(settings)
-        self._want_model(Path(name))
-
     def _on_model_changed(self, state: ModelState) -> None:
         window = self.window
         window.bar.show_model(state)
         window.page.show_model(state)
         workshop = self._workshop
         if state.phase in (ModelPhase.ABSENT, ModelPhase.FAILED) and workshop is not None:
-            notice = model_notice(state, self._choose_model, workshop.model.try_again)
+            notice = model_notice(state, self._ask_for_model, workshop.model.try_again)
             window.page.show_notice(notice)
             self._noted = True
         elif self._noted:
@@ -214,6 +177,10 @@ class Application(QObject):
             self._noted = False
         session = window.page.session
         self._show_context(session.conversation if session is not None else None)
+
+    def _ask_for_model(self) -> None:
+        if self.choice is not None:
+            self.choice.ask(self.window)
 
     def _on_engine_ready(self, ready: EngineReady) -> None:
         session = self.window.page.session

@@ -82,7 +82,9 @@ class LoadedModel(QObject):
         self._wanted = path
         self._by_itself = by_itself
         if path is None:
-            self._show(ModelState(ModelPhase.ABSENT))
+            # Told also where nothing was wanted before: now it is known that there is nothing.
+            self.state = ModelState(ModelPhase.ABSENT)
+            self.changed.emit(self.state)
         elif self._client.ready:
             self._load(path)
         else:

@@ -251,7 +251,8 @@ def test_without_a_model_the_window_says_how_to_get_one(open_window: OpenWindow)
     wait_until(lambda: bool(stored(window)))
     chosen = window.places.data / "mine.gguf"
     chosen.write_bytes(b"GGUF")
-    window.whole._on_model_chosen(str(chosen))
+    assert window.whole.choice is not None
+    window.whole.choice.choose(str(chosen))
     wait_until(lambda: f"reply: {DEFAULT_REPLY}" in window.shown())
     assert window.page.notice is None
     wait_until(window.idle)
