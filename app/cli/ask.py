@@ -29,6 +29,9 @@ from app.settings import Settings, SettingsFile
 from engine.protocol import MAX_FRAME_BYTES, ChatMessage, Finished, Loaded, Sampling
 
 EXIT_INTERRUPTED: Final = 130
+QUESTION_BYTES: Final = MAX_FRAME_BYTES // 2
+"""Twice as much fits into a frame, so a stored question can always be sent."""
+
 END_NOTES: Final = {
     "context-full": "The reply ended because the context is full.",
     "failed": "The reply ended because the engine failed.",
@@ -90,7 +93,8 @@ def read_prompt(options: AskOptions, output: Output) -> str:
     prompt = read_input(output) if options.prompt == "-" else options.prompt
     if options.raw:
         return prompt
-    prompt = prompt.removesuffix("\n").removesuffix("\r") if options.prompt == "-" else prompt
+    if options.prompt == "-":
+        prompt = prompt.removesuffix("\n").removesuffix("\r")
     if not prompt.strip():
         raise InputInvalid("The question is empty.")
     return prompt
@@ -98,9 +102,9 @@ def read_prompt(options: AskOptions, output: Output) -> str:
 
 def read_input(output: Output) -> str:
     """All of the standard input; bytes that are not UTF-8 become U+FFFD, which is told."""
-    content = b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_FRAME_BYTES + 1)
-    if len(content) > MAX_FRAME_BYTES:
-        raise InputInvalid(f"The question is longer than {MAX_FRAME_BYTES:,} bytes.")
+    content = b"" if sys.stdin is None else sys.stdin.buffer.read(QUESTION_BYTES + 1)
+    if len(content) > QUESTION_BYTES:
+        raise InputInvalid(f"The question is longer than {QUESTION_BYTES:,} bytes.")
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:

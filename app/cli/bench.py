@@ -138,10 +138,11 @@ def measure(
 
 def run_once(client: EngineClient, run: int) -> Finished:
     """Read one prompt, generate greedily; raises EngineRefused or EngineUnavailable."""
-    box = Mailbox()
+    prompt = prompt_of(client, run)
     sampling = Sampling(temperature=0.0, max_tokens=REPLY_TOKENS)
-    client.generate(raw=prompt_of(client, run), sampling=sampling, on_message=box.put)
-    return box.answer(Finished)
+    with Mailbox() as box:
+        client.generate(raw=prompt, sampling=sampling, on_message=box.put)
+        return box.answer(Finished)
 
 
 def prompt_of(client: EngineClient, run: int) -> str:
@@ -159,9 +160,9 @@ def prompt_of(client: EngineClient, run: int) -> str:
 
 def count(client: EngineClient, text: str) -> int:
     """How many tokens a text has with the loaded model."""
-    box = Mailbox()
-    client.count_tokens(text, on_message=box.put)
-    return box.answer(Counted, ANSWER_LIMIT_S).tokens
+    with Mailbox() as box:
+        client.count_tokens(text, on_message=box.put)
+        return box.answer(Counted, ANSWER_LIMIT_S).tokens
 
 
 def speed(figures: list[float]) -> Speed:

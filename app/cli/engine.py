@@ -35,9 +35,9 @@ class StartedEngine:
 
     def load(self, path: Path) -> Loaded:
         """Load a checkpoint and wait; raises EngineRefused or EngineUnavailable."""
-        box = Mailbox()
-        self.client.load(path, on_message=box.put)
-        return box.answer(Loaded)
+        with Mailbox() as box:
+            self.client.load(path, on_message=box.put)
+            return box.answer(Loaded)
 
 
 @contextlib.contextmanager

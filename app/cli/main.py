@@ -8,6 +8,7 @@ Every failure is one sentence on stderr. Qt is imported only to open the window,
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -46,6 +47,7 @@ def main(
         The exit code. ``--help`` and ``--version`` raise SystemExit, as argparse does.
     """
     output = standard_output()
+    keep_log_quiet()
     try:
         options = parse(arguments)
         return _run(options, make_command, open_window or _window, output)
@@ -57,6 +59,13 @@ def main(
         return 0
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+
+
+def keep_log_quiet() -> None:
+    """Without a handler of its own Python would print the log between our sentences."""
+    ours = logging.getLogger("app")
+    if not ours.handlers:
+        ours.addHandler(logging.NullHandler())
 
 
 def exit_code(error: AppError) -> int:

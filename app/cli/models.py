@@ -72,8 +72,7 @@ def inspected(
     paths = tuple(str(entry.path) for entry in entries if entry.present)
     if not paths:
         return {}
-    with passing_engine(make_command) as engine:
-        box = Mailbox()
+    with passing_engine(make_command) as engine, Mailbox() as box:
         engine.client.inspect(paths, on_message=box.put)
         answer = box.answer(Inspected, ANSWER_LIMIT_S)
     return {facts.path: facts for facts in answer.files}

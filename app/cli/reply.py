@@ -59,6 +59,10 @@ class RunningReply:
             sibling=question.sibling,
             on_message=self._box.put,
         )
+        with self._box:
+            return self._follow(request)
+
+    def _follow(self, request: int) -> Finished:
         try:
             return self._listen(None)
         except KeyboardInterrupt:

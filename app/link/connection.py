@@ -45,6 +45,8 @@ class Connection:
         self._ready = False
         self._asked = threading.Event()
         self._alarms: list[threading.Timer] = []
+        self._alarm_lock = threading.Lock()
+        self._over = False
 
     @property
     def pid(self) -> int:
@@ -113,8 +115,10 @@ class Connection:
             self._outbox.put_nowait(None)
         grace_s = EXIT_GRACE_S if asked else CRASH_GRACE_S
         outcome = self._process.outcome(ready=self._ready, asked=asked, grace_s=grace_s)
-        for alarm in self._alarms:
-            alarm.cancel()
+        with self._alarm_lock:
+            self._over = True
+            for alarm in self._alarms:
+                alarm.cancel()
         if self._writer.ident is not None:
             self._discard_outbox()
             self._writer.join()
@@ -123,8 +127,10 @@ class Connection:
     def _alarm(self, limit_s: float, fault: str) -> threading.Timer:
         alarm = threading.Timer(limit_s, self._process.kill, (fault,))
         alarm.daemon = True
-        self._alarms.append(alarm)
-        alarm.start()
+        with self._alarm_lock:
+            if not self._over:
+                self._alarms.append(alarm)
+                alarm.start()
         return alarm
 
     def _welcome(self, first: EngineMessage | None) -> Welcome | None:

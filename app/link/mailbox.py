@@ -5,10 +5,13 @@ For the command line, whose main thread has nothing else to do; the window never
 
 from __future__ import annotations
 
+import contextlib
 import math
 import queue
+import threading
 import time
 from collections.abc import Iterator
+from types import TracebackType
 from typing import TypeVar
 
 from app.errors import ENGINE_DIED, EngineRefused, EngineUnavailable
@@ -22,15 +25,35 @@ Answer = TypeVar("Answer")
 class Mailbox:
     """The messages of one request, in order. ``put`` is the request's callback.
 
-    Holds at most ``size`` messages; then ``put`` blocks, which is the link's back-pressure.
+    Holds at most ``size`` messages; then ``put`` blocks, which is the link's back-pressure. Close
+    it when nobody takes any more, or the link's thread would wait for ever.
     """
 
     def __init__(self, size: int = 1024) -> None:
         self._queue: queue.Queue[EngineMessage] = queue.Queue(size)
+        self._closed = threading.Event()
 
     def put(self, message: EngineMessage) -> None:
-        """Take a message; called on the link's thread."""
-        self._queue.put(message)
+        """Take a message, or drop it once closed; called on the link's thread."""
+        while not self._closed.is_set():
+            with contextlib.suppress(queue.Full):
+                self._queue.put(message, timeout=POLL_S)
+                return
+
+    def close(self) -> None:
+        """Take no more messages; what has come can still be read."""
+        self._closed.set()
+
+    def __enter__(self) -> Mailbox:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def messages(self, limit_s: float | None = None) -> Iterator[EngineMessage]:
         """Every message up to and with the last one, as they come.

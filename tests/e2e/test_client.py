@@ -339,6 +339,17 @@ def test_a_callback_that_blocks_holds_the_engine_back(tmp_path: Path) -> None:
     assert len(taken) == 5000 + 2
 
 
+def test_a_mailbox_that_nobody_reads_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    with client_on(tmp_path, Script(reply="word", times=100)) as (client, _):
+        client.wait_ready(LIMIT_S)
+        load(client)
+        with Mailbox(size=2) as box:
+            client.generate((ChatMessage(role="user", text="x"),), on_message=box.put)
+            assert isinstance(next(box.messages(LIMIT_S)), Progress)
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 4
+
+
 def test_a_failure_is_an_exception_with_its_sentence(tmp_path: Path) -> None:
     with client_on(tmp_path, Script(load_failure="unsupported-family")) as (client, _):
         client.wait_ready(LIMIT_S)
