@@ -7,7 +7,7 @@ import os
 from typing import Final
 
 from engine.config import EngineConfig
-from engine.device import device_facts
+from engine.device import device_facts, products_path
 from engine.errors import ProtocolError
 from engine.loading.loader import CheckpointLoader
 from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop
@@ -31,7 +31,7 @@ def run_engine(config: EngineConfig, requests: ByteSource, replies: ByteSink) ->
         engine=VERSION,
         pid=os.getpid(),
         device=device.name,
-        capabilities=device.capabilities,
+        capabilities=(*device.capabilities, products_path(config.compute)),
         threads=device.threads,
     )
     try:

@@ -14,6 +14,9 @@ from typing import Final
 
 import psutil
 
+from engine.config import Compute
+from kernels.cpu.library import Library, LibraryUnavailable
+
 CPU_FACTS: Final = Path("/proc/cpuinfo")
 CPU_QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 TELLING_FLAGS: Final = (
@@ -48,6 +51,16 @@ def device_facts(
         capabilities=tuple(flag.replace("_", "-") for flag in TELLING_FLAGS if flag in flags),
         threads=threads or _usable_cores(cpu_quota),
     )
+
+
+def products_path(compute: Compute) -> str:
+    """What computes products on this processor, in words for people."""
+    if compute is Compute.FLOAT32:
+        return "products in float32, as asked"
+    try:
+        return f"products by the native library for {Library().best_isa().name}"
+    except LibraryUnavailable as error:
+        return f"products by torch in float32: {error}"
 
 
 def _processor(file: Path) -> tuple[str, frozenset[str]]:

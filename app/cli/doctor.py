@@ -99,7 +99,7 @@ def lines(report: DoctorReport) -> Iterator[str]:
         yield f"             {gpu}"
     if engine.problem is None:
         yield f"Engine       {engine.version} on {engine.device}, {engine.threads} threads"
-        yield f"Chosen       {', '.join(engine.capabilities) or 'nothing told'}"
+        yield f"Chosen       {engine.capabilities[-1] if engine.capabilities else 'not told'}"
     else:
         yield f"Engine       {engine.problem}"
     for one in found.disks:

@@ -211,7 +211,10 @@ class Shutdown(Message, frozen=True, kw_only=True):
 
 
 class Welcome(Message, frozen=True, kw_only=True):
-    """The engine's first message: what it is and what it runs on."""
+    """The engine's first message: what it is and what it runs on.
+
+    ``capabilities`` are the processor's flags that matter, and last what was chosen for them.
+    """
 
     version: int
     engine: str

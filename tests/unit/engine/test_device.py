@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.device import device_facts
+from engine.config import Compute
+from engine.device import device_facts, products_path
+from kernels.cpu.library import Library, LibraryUnavailable
 
 CPU = """processor\t: 0
 model name\t: Some CPU 9000
@@ -41,3 +43,13 @@ def test_a_cgroup_s_quota_bounds_the_threads(tmp_path: Path, text: str, most: in
     (tmp_path / "cpu.max").write_text(text)
     facts = device_facts(None, tmp_path / "none", tmp_path / "cpu.max")
     assert 1 <= facts.threads <= most
+
+
+def test_what_computes_products_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unavailable() -> Library:
+        raise LibraryUnavailable("This processor has no AVX2, FMA and F16C.")
+
+    assert products_path(Compute.FLOAT32) == "products in float32, as asked"
+    assert products_path(Compute.AUTO).endswith(Library().best_isa().name)
+    monkeypatch.setattr("engine.device.Library", unavailable)
+    assert "torch in float32: This processor has no AVX2" in products_path(Compute.AUTO)
