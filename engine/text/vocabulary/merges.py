@@ -1,9 +1,12 @@
 """Merges of an SPM vocabulary, rebuilt from its scores, and the file that keeps them.
 
-SPM joins the neighbours whose joined piece has the highest score. As ranked merges that is: every
-way to cut a piece in two pieces, best score first. Rebuilding takes seconds for 262,144 pieces, so
-the result is kept in a folder of the caller's, named by the vocabulary's digest. A lost, cut or
-damaged file costs a rebuild, never a wrong token.
+SPM joins the neighbours whose joined piece has the best score, until none has one. Merges do the
+same when each piece has one: the last join that SPM makes where the piece stands alone, ranked by
+the piece's score. (Another way to cut the piece is never joined: for a piece to come out at all,
+no join may reach over its ends, and then those inside happen as if it stood alone.)
+
+Rebuilding takes seconds for 262,144 pieces, so the result is kept in a folder of the caller's,
+named by the vocabulary's digest. A lost, cut or damaged file costs a rebuild, never a wrong token.
 """
 
 from __future__ import annotations
@@ -14,18 +17,20 @@ import logging
 import os
 import tempfile
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from engine.checkpoint.source import TokenizerFacts
+from engine.errors import CheckpointUnreadable
 
 _LOG = logging.getLogger(__name__)
-_MAGIC: Final = b"HEARTHMERGES1\n\0\0"
+_MAGIC: Final = b"HEARTHMERGES2\n\0\0"
 _NORMAL: Final = 1
-# Cutting a piece takes the square of its length; real ones have less than 64 letters.
-_LONGEST_PIECE: Final = 512
+# Joining a piece takes up to the square of its length; Gemma's 255,474 pieces add up to 10 million.
+_WORK_LIMIT: Final = 100_000_000
 Merges = list[tuple[str, str]]
 
 
@@ -35,6 +40,9 @@ def spm_merges(facts: TokenizerFacts, cache: Path | None) -> Merges:
     Args:
         facts: tokens, types and scores, one a token.
         cache: folder for the kept form, made where missing; None keeps nothing.
+
+    Raises:
+        CheckpointUnreadable: pieces so long that rebuilding would take minutes.
     """
     with _collector_paused():
         pairs = _rebuild(facts) if cache is None else _kept_or_rebuilt(facts, cache)
@@ -53,25 +61,47 @@ def _kept_or_rebuilt(facts: TokenizerFacts, cache: Path) -> array[int]:
 
 
 def _rebuild(facts: TokenizerFacts) -> array[int]:
-    """Ids (left, right, left, right, ...), sorted by score of the whole, then by left, right."""
+    """Ids (left, right, left, right, ...), the merge of the best piece first."""
     ids = {token: index for index, token in enumerate(facts.tokens)}
-    find = ids.get
-    found: list[tuple[float, int, int]] = []
-    for token, kind, score in zip(facts.tokens, facts.token_types, facts.scores, strict=True):
-        if kind != _NORMAL or len(token) > _LONGEST_PIECE:
-            continue
-        for cut in range(1, len(token)):
-            left = find(token[:cut])
-            if left is not None:
-                right = find(token[cut:])
-                if right is not None:
-                    found.append((-score, left, right))
-    found.sort()
+    normal = [index for index, kind in enumerate(facts.token_types) if kind == _NORMAL]
+    work = sum(len(facts.tokens[index]) ** 2 for index in normal)
+    if work > _WORK_LIMIT:
+        raise CheckpointUnreadable(
+            "The tokenizer's pieces are too long to be read as SPM.", found=work, limit=_WORK_LIMIT
+        )
+    normal.sort(key=lambda index: (-facts.scores[index], index))
+    pieces = [facts.tokens[index] for index in normal]
+    ranks = {piece: rank for rank, piece in enumerate(pieces)}
     pairs = array("I")
-    for _, left, right in found:
-        pairs.append(left)
-        pairs.append(right)
+    for piece in pieces:
+        joined = _last_join(piece, pieces, ranks)
+        if joined is not None:
+            left, right = ids.get(joined[0]), ids.get(joined[1])
+            if left is not None and right is not None:
+                pairs.append(left)
+                pairs.append(right)
     return pairs
+
+
+def _last_join(
+    piece: str, pieces: Sequence[str], ranks: Mapping[str, int]
+) -> tuple[str, str] | None:
+    """The two parts that make up a piece in the end, None where it never comes together."""
+    none = len(pieces)
+    symbols = list(piece)
+    found = [ranks.get(a + b, none) for a, b in pairwise(symbols)]
+    while len(found) > 1:
+        best = min(found)
+        if best == none:
+            return None
+        at = found.index(best)
+        symbols[at : at + 2] = [pieces[best]]
+        del found[at]
+        if at:
+            found[at - 1] = ranks.get(symbols[at - 1] + symbols[at], none)
+        if at < len(found):
+            found[at] = ranks.get(symbols[at] + symbols[at + 1], none)
+    return (symbols[0], symbols[1]) if found else None
 
 
 def _digest(facts: TokenizerFacts) -> bytes:

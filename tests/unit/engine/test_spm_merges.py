@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.checkpoint.source import TokenizerFacts
+from engine.errors import CheckpointUnreadable
 from engine.text.tokenizer import Tokenizer
 from engine.text.vocabulary.merges import spm_merges
 from tests.helpers.text import spm_facts
@@ -64,6 +65,18 @@ def test_rebuilt_merges_read_as_spm_does(scores: list[float], text: str) -> None
     tokenizer = Tokenizer(facts)
     ids = tokenizer.encode(text, special=False)
     assert [tokenizer.token_text(index) for index in ids] == spm_by_hand(facts, text)
+
+
+def test_pieces_of_hostile_length_are_refused_at_once() -> None:
+    with pytest.raises(CheckpointUnreadable, match="too long"):
+        spm_merges(spm_facts({"a" * 20_000: -1.0}), None)
+
+
+def test_a_piece_that_no_join_leads_to_has_no_merge() -> None:
+    """SPM never gives it, whatever its score; the control is the piece that it can build."""
+    facts = spm_facts({"a": -3.0, "b": -4.0, "ab": -2.0, "bab": -1.0, "cab": -0.5})
+    merges = spm_merges(facts, None)
+    assert merges == [("b", "ab"), ("a", "b")]
 
 
 def facts_for_cache() -> TokenizerFacts:
