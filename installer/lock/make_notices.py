@@ -4,8 +4,8 @@ Run in an environment that `bootstrap.py test` made::
 
     .venv/bin/python installer/lock/make_notices.py
 
-`notices.md` has the text around them. Licences are read from the installed packages' own metadata.
-What is not installed here (other platforms, CUDA) is declared below, as its metadata states it.
+`notices.md.in` has the text around them. Licences are read from what the packages say themselves.
+What is not installed here (other platforms, CUDA) is declared below, as its metadata has it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> int:
         parts.append(f"## {title}\n\n| package | version | licence |\n| --- | --- | --- |\n")
         parts.extend(f"| {pin} | {pins[pin]} | {licence(pin)} |\n" for pin in sorted(pins))
         parts.append("\n")
-    page = (HERE / "notices.md").read_text("utf-8").replace("{packages}\n", "".join(parts))
+    page = (HERE / "notices.md.in").read_text("utf-8").replace("{packages}\n", "".join(parts))
     (ROOT / "THIRD_PARTY_NOTICES.md").write_text(page, "utf-8", newline="\n")
     return 0
 
