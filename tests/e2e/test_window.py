@@ -16,8 +16,9 @@ from app.chat.session_facts import ChatState
 from app.library.loaded import ModelPhase
 from app.look.theme import Preference
 from app.look.tokens import DARK, LIGHT
+from tests.fuzz.window_kills import kill_many
 from tests.helpers.fake_engine import DEFAULT_REPLY, Script
-from tests.helpers.qt import press, run_for, wait_until
+from tests.helpers.qt import left_of_qt, press, run_for, wait_until
 from tests.helpers.window import TestWindow
 
 OpenWindow = Callable[..., TestWindow]
@@ -341,6 +342,12 @@ def test_the_theme_changes_in_mid_reply_and_every_part_follows(open_window: Open
         wait_until(lambda: len(window.reply_so_far()) > before)  # noqa: B023
     window.page.stop()
     wait_until(window.idle)
+
+
+def test_the_window_lives_through_ten_kills_at_random_moments(tmp_path: Path) -> None:
+    """The rest of the two hundred is run by hand: ``python -m tests.fuzz.window_kills``."""
+    assert sum(kill_many(tmp_path / "data", 10, 3).values()) == 10
+    assert left_of_qt() == []
 
 
 def test_the_window_closes_cleanly_at_twenty_random_moments(open_window: OpenWindow) -> None:

@@ -122,6 +122,14 @@ def _toast(folder: Path) -> TestWindow:
     return made
 
 
+def _folded(folder: Path) -> TestWindow:
+    made = _open(folder, Script())
+    wait_until(made.idle)
+    made.ask("\n".join(f"line {number} of a log" for number in range(20_000)))
+    run_for(0.1)
+    return made
+
+
 def _restart(folder: Path) -> TestWindow:
     _finished(folder).close()
     made = _open(folder, Script(reply=LONG))
@@ -161,6 +169,7 @@ STATES: dict[str, Callable[[Path], TestWindow]] = {
     "engine-died": _died,
     "details": _details,
     "toast": _toast,
+    "folded": _folded,
     "restart": _restart,
     "dark": _dark,
     "compact": _compact,

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat.blocks.text_flow import Ink, TextFlow
@@ -21,8 +21,8 @@ BUBBLE_RADIUS: Final = 14
 BUBBLE_SIDE: Final = 14
 BUBBLE_TOP: Final = 10
 
-FOLD_CHARACTERS: Final = 6_000
-FOLD_LINES: Final = 60
+FOLD_CHARACTERS: Final = 4_000
+FOLD_LINES: Final = 24
 """A longer user message shows its beginning; copying still gives all of it."""
 
 
@@ -134,17 +134,20 @@ class UserBubble(TextBlock):
     def __init__(self, look: Look, column: QWidget, text: str) -> None:
         super().__init__(look, column, text)
         self._bubble = QRectF()
-        self._more = ""
+        left = len(text) - len(self.flow.text)
+        self._more = f"{left:,} more characters" if left else ""
         self.setAccessibleName("You wrote")
         self.setAccessibleDescription(text)
 
     def shown_text(self) -> str:
         """The whole text, or the beginning of a very long one."""
         lines = self.text.split("\n", FOLD_LINES)
-        shown = "\n".join(lines[:FOLD_LINES])[:FOLD_CHARACTERS]
-        left = len(self.text) - len(shown)
-        self._more = f"{left:,} more characters" if left else ""
-        return shown
+        return "\n".join(lines[:FOLD_LINES])[:FOLD_CHARACTERS]
+
+    @property
+    def folded_words(self) -> str:
+        """How much is not shown, in words; empty where all is."""
+        return self._more
 
     def lay_out(self, width: int) -> int:
         """As wide as the text needs, at most the bubble's own measure."""
@@ -152,7 +155,9 @@ class UserBubble(TextBlock):
         side, top = theme.px(BUBBLE_SIDE), theme.px(BUBBLE_TOP)
         self.flow.set_width(min(theme.px(BUBBLE_WIDTH), width) - 2 * side)
         more = theme.line_px(Role.CAPTION) + theme.px(4) if self._more else 0
-        wide = min(self.flow.natural_width + 1, self.flow.width) + 2 * side
+        caption = QFontMetricsF(theme.font(Role.CAPTION)).horizontalAdvance(self._more)
+        needed = max(self.flow.natural_width, caption) + 1
+        wide = min(needed, self.flow.width) + 2 * side
         tall = max(self.flow.height, theme.line_px(Role.BODY)) + 2 * top + more
         self._bubble = QRectF(width - wide, 0, wide, tall)
         return round(tall)

@@ -97,7 +97,9 @@ def test_a_very_long_message_is_folded_but_copied_whole(transcript: Transcript) 
     transcript.column.add([turn])
     settle()
     assert time.process_time() - began < 0.3
-    assert turn.height() < 60 * 23 + 60
+    assert turn.height() < 24 * 23 + 60
+    hidden = len(long) - len("\n".join(f"line {n}" for n in range(24)))
+    assert turn.folded_words == f"{hidden:,} more characters"
     transcript.selection.everything()
     assert transcript.selection.text() == long
 
