@@ -263,6 +263,6 @@ class EngineClient:
             self._lives.send(message)
         except AppError:
             self._pending.take(request)
-            self._loads.refused(request)
+            self._loads.withdrawn(request)
             raise
         return request

@@ -96,10 +96,16 @@ class LoadTrack:
         with self._lock:
             self._asked[request] = choice
 
-    def refused(self, request: int) -> None:
-        """A load failed or was not sent after all; what was loaded before may be gone."""
+    def withdrawn(self, request: int) -> None:
+        """A load was not sent after all."""
         with self._lock:
             self._asked.pop(request, None)
+
+    def refused(self, request: int) -> None:
+        """A request failed; if it was a load, the engine had unloaded what was there before."""
+        with self._lock:
+            if self._asked.pop(request, None) is not None:
+                self._loaded = None
 
     def arrived(self, request: int) -> None:
         """A load was done."""

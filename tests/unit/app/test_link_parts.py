@@ -136,13 +136,21 @@ def test_a_finished_reply_clears_the_loaded_checkpoint(tmp_path: Path) -> None:
     assert guard.allows("/m.gguf")
 
 
-def test_a_refused_load_changes_nothing(tmp_path: Path) -> None:
+def test_a_refused_load_leaves_nothing_loaded_and_one_not_sent_changes_nothing(
+    tmp_path: Path,
+) -> None:
     track = LoadTrack(CrashGuard(tmp_path / "c"))
     track.asked(1, LoadChoice("/a.gguf", None, 4))
     track.arrived(1)
+    track.refused(7)
     track.asked(2, LoadChoice("/b.gguf", None, 4))
-    track.refused(2)
+    track.withdrawn(2)
     assert track.loaded_path == "/a.gguf"
+    track.asked(3, LoadChoice("/b.gguf", None, 4))
+    track.refused(3)
+    assert track.loaded_path is None
+    track.asked(4, LoadChoice("/a.gguf", None, 4))
+    track.arrived(4)
     track.unloaded()
     assert track.loaded_path is None
 
