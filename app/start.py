@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import logging
 import logging.handlers
@@ -10,7 +11,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
@@ -19,12 +20,13 @@ from app.desktop.display import NO_DISPLAY, has_display
 from app.directories import Directories, make_private
 from app.errors import DirectoryInUse, InputInvalid
 from app.link.process import EngineCommand, engine_command
-from app.lock import DirectoryLock
+from app.lock import DirectoryLock, read_owner
 from app.settings import SettingsFile
 
 if TYPE_CHECKING:
     from app.composition import Application
 
+WINDOW: Final = "the window"
 LOG_BYTES: Final = 1_000_000
 MakeCommand = Callable[[Path], EngineCommand]
 log = logging.getLogger(__name__)
@@ -42,16 +44,16 @@ def open_window(places: Directories, make_command: MakeCommand = engine_command)
         raise InputInvalid(NO_DISPLAY)
     make_private(places.data)
     try:
-        lock = DirectoryLock(places.lock_file, "the window")
+        lock = DirectoryLock(places.lock_file, WINDOW)
     except DirectoryInUse:
         from app.desktop.forward import ask_forward  # noqa: PLC0415 - Qt only where there is a window
 
-        if ask_forward(places.data / "run"):
+        owner = read_owner(places.lock_file)
+        if owner is not None and owner.what == WINDOW and ask_forward(places.data / "run"):
             print("Hearth is already open; its window was asked to come forward.", file=sys.stderr)
             return 0
         raise
-    with lock:
-        _log_to(places.data / "logs" / "window.log")
+    with lock, _logs_in(places.data / "logs"):
         return _run(places, make_command(places.data))
 
 
@@ -122,15 +124,23 @@ def _hook(
     return hook
 
 
-def _log_to(file: Path) -> None:
-    """Keep the window's log and a crash's stack beside the engine's log."""
-    make_private(file.parent)
+@contextlib.contextmanager
+def _logs_in(folder: Path) -> Iterator[None]:
+    """Keep the window's log, and a crash's stack, beside the engine's log."""
+    make_private(folder)
     handler = logging.handlers.RotatingFileHandler(
-        file, maxBytes=LOG_BYTES, backupCount=2, encoding="utf-8"
+        folder / "window.log", maxBytes=LOG_BYTES, backupCount=2, encoding="utf-8"
     )
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    if handler.stream is not None:
-        faulthandler.enable(handler.stream)
+    # A file of its own, open to the end: the log's file changes when it is rotated.
+    with (folder / "window-crash.log").open("a") as crash:
+        faulthandler.enable(crash)
+        try:
+            yield
+        finally:
+            faulthandler.disable()
+            root.removeHandler(handler)
+            handler.close()
