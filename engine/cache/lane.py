@@ -150,10 +150,14 @@ class Lane:
         for group, (table, run) in enumerate(zip(tables, runs, strict=True)):
             if not table.pool.fits(table.required(run)):
                 return PagesRefused(group, table.required(run), table.pool.available_pages)
-        for table, run in zip(tables, runs, strict=True):
-            table.open(run)
         lane = cls(tables, need_rows, chunk_rows)
         lane.length = resumed_rows
+        try:
+            for table, run in zip(tables, runs, strict=True):
+                table.open(run)
+        except InvariantBroken:
+            lane.close()
+            raise
         return lane
 
     def extend(self, rows: int) -> None:

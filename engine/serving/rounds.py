@@ -7,6 +7,7 @@ held, no others. Used from the engine thread only.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from engine.cache.lane import Lane, PagesRefused
 from engine.errors import InvariantBroken, RequestInvalid
 from engine.failure import attempt, failure_of
-from engine.protocol import Progress, StopReason
+from engine.protocol import Finished, Progress, StopReason
 from engine.sampling.keyed import draw
 from engine.sampling.penalties import Penalties
 from engine.serving.admission import Served, never_fits, open_stream, reply_limit
@@ -27,6 +28,7 @@ from engine.serving.reply import Clock, Reply, Send, finished
 from engine.serving.request import Phase, ReplyText, Request, Stream
 from engine.serving.scheduler import StreamFacts, may_admit, next_round, queue_is_full
 
+_LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
@@ -200,7 +202,26 @@ class Serving:
         run.reply.finish()
         frame = finished(run.stream, run.reply, why, self._clock())
         if self._release(run):
+            self._log(frame)
             self._send(frame)
+
+    def _log(self, frame: Finished) -> None:
+        """One line a reply: how it went, and what the kept states did."""
+        states = self._served.states.census()
+        _LOG.info(
+            "reply ended request=%d why=%s prompt_tokens=%d resumed_tokens=%d reply_tokens=%d "
+            "prefill_ms=%s decode_ms=%s states=%d state_pages=%d evicted=%d",
+            frame.request,
+            frame.stop_reason,
+            frame.prompt_tokens,
+            frame.resumed_tokens,
+            len(frame.ids),
+            _shown(frame.timings.prefill_ms),
+            _shown(frame.timings.decode_ms),
+            states.states,
+            states.pages,
+            states.evicted,
+        )
 
     def _release(self, run: _Run) -> bool:
         """Take a stream out and free its lane; False where that was done before."""
@@ -215,6 +236,10 @@ class Serving:
             stream.lane.close()
             stream.lane = None
         return True
+
+
+def _shown(milliseconds: float | None) -> str:
+    return "none" if milliseconds is None else f"{milliseconds:.0f}"
 
 
 def _open_lane(stream: Stream) -> Lane:

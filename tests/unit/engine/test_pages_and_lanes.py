@@ -69,6 +69,21 @@ def test_a_lane_that_one_group_refuses_takes_nothing_of_the_others(full: PagePoo
     assert full.census() == PageCensus(8, 8, 0, 0)
 
 
+def test_a_lane_that_fails_while_it_opens_gives_back_what_it_took(full: PagePool) -> None:
+    """A run of pages that nobody holds is noticed in the second group."""
+    lane = opened([full], 512)
+    lane.extend(CHUNK)
+    held = lane.share(256)
+    assert held is not None
+    second = PagePool(4)
+    with pytest.raises(InvariantBroken, match="nobody holds"):
+        Lane.open([full, second], 512, CHUNK, [held[0], PageRun(0, (2,))], 256)
+    assert second.census() == PageCensus(4, 4, 0, 0)
+    assert full.census() == PageCensus(8, 6, 1, 1)
+    full.release_run(held[0])
+    lane.close()
+
+
 def test_closing_twice_releases_once(full: PagePool) -> None:
     lane = opened([full], 2 * CHUNK)
     lane.extend(CHUNK)

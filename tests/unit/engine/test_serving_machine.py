@@ -1,0 +1,96 @@
+"""Random histories of requests, cancels and faults: every reply is right and ends exactly once."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import cache
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from engine.errors import DeviceLost
+from engine.protocol import Failure, Finished
+from engine.sampling.keyed import DrawRule
+from tests.helpers.fake_runner import Bench, bench, prompt_ids, request
+
+WARM = DrawRule(temperature=1.0, top_k=20, top_p=1.0, min_p=0.0, seed=3)
+LONGEST = 24
+PREFIX = prompt_ids(1100, 1)
+PROMPTS = (
+    PREFIX[:1],
+    PREFIX[:300],
+    PREFIX[:600],
+    PREFIX[:1030],
+    [*PREFIX[:500], *prompt_ids(400, 2)],
+    [*PREFIX[:256], *prompt_ids(30, 3)],
+    prompt_ids(520, 4),
+)
+
+
+@cache
+def alone(which: int) -> tuple[int, ...]:
+    """The longest reply to a prompt in an engine of its own."""
+    with bench() as made:
+        made.ask(request(1, PROMPTS[which], rule=WARM, max_tokens=LONGEST))
+        made.run()
+        return made.finished(1).ids
+
+
+class Histories(RuleBasedStateMachine):
+    """A small engine that must evict and let wait: ten full pages, nine sliding ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = ExitStack()
+        self.asked: dict[int, tuple[int, int]] = {}
+        self.faults = 0
+        self.bench: Bench
+
+    @initialize(shares=st.booleans(), streams=st.integers(1, 4))
+    def start(self, shares: bool, streams: int) -> None:
+        made = bench(pages=(10, 9), streams=streams, shares=shares)
+        self.bench = self.stack.enter_context(made)
+
+    @rule(which=st.integers(0, len(PROMPTS) - 1), limit=st.integers(0, LONGEST))
+    def ask(self, which: int, limit: int) -> None:
+        number = len(self.asked) + 1
+        self.asked[number] = (which, limit)
+        self.bench.ask(request(number, PROMPTS[which], rule=WARM, max_tokens=limit))
+
+    @rule(rounds=st.integers(1, 12))
+    def work(self, rounds: int) -> None:
+        for _ in range(rounds):
+            self.bench.serving.round()
+
+    @rule(back=st.integers(0, 4))
+    def cancel(self, back: int) -> None:
+        self.bench.serving.cancel(len(self.asked) - back)
+
+    @rule()
+    def break_the_next_piece_of_work(self) -> None:
+        def once(_kind: str) -> None:
+            self.bench.runner.before = lambda _kind: None
+            self.faults += 1
+            raise DeviceLost("Injected.")
+
+        self.bench.runner.before = once
+
+    def teardown(self) -> None:
+        if not hasattr(self, "bench"):
+            return
+        self.bench.run()
+        ended = {m.request: m for m in self.bench.sent if isinstance(m, Finished | Failure)}
+        assert set(ended) == set(self.asked)
+        failed = [m for m in ended.values() if isinstance(m, Failure)]
+        assert bool(failed) <= bool(self.faults)
+        for number, (which, limit) in self.asked.items():
+            found = ended[number]
+            if isinstance(found, Finished):
+                assert found.ids == alone(which)[: len(found.ids)]
+                assert len(found.ids) == limit or found.stop_reason == "stopped"
+        self.stack.close()
+
+
+Histories.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestHistories = Histories.TestCase
