@@ -7,7 +7,7 @@ from typing import Final
 
 from app.cli.chat_log import ReplyLog
 from app.cli.output import Output, OutputClosed, OutputFailed
-from app.errors import EngineUnavailable, StoreError
+from app.errors import EngineRefused, EngineUnavailable, StoreError
 from app.link.client import EngineClient
 from app.link.mailbox import Mailbox, refusal
 from engine.protocol import ChatMessage, Failure, Finished, Sampling, Tokens
@@ -40,6 +40,7 @@ class RunningReply:
         self._log = log
         self._streams = streams
         self._box = Mailbox()
+        self._ended = False
         self.interrupted = False
 
     def run(self, question: Question, sampling: Sampling) -> Finished:
@@ -67,28 +68,31 @@ class RunningReply:
             return self._listen(None)
         except KeyboardInterrupt:
             self.interrupted = True
-            self._client.cancel(request)
-            return self._wind_down()
+            finished = self._wind_down(request)
+            if finished is None:
+                raise
+            return finished
         except (OutputClosed, OutputFailed):
             self._streams = False
-            self._client.cancel(request)
-            self._wind_down()
+            self._wind_down(request)
             raise
         except StoreError:
             self._log = None
-            self._client.cancel(request)
-            self._wind_down()
+            self._wind_down(request)
             raise
 
-    def _wind_down(self) -> Finished:
-        """Take what still comes of a stopped reply; end the engine if that takes too long."""
+    def _wind_down(self, request: int) -> Finished | None:
+        """Stop the reply and take what still comes; end an engine that takes too long for that."""
+        if self._ended:
+            return None
+        self._client.cancel(request)
         try:
             return self._listen(STOP_LIMIT_S)
-        except (KeyboardInterrupt, EngineUnavailable):
+        except (KeyboardInterrupt, EngineUnavailable, EngineRefused):
             self._client.kill()
-            if self._log is not None:
+            if self._log is not None and not self._ended:
                 self._log.cut()
-            raise KeyboardInterrupt from None
+            return None
 
     def _listen(self, limit_s: float | None) -> Finished:
         for message in self._box.messages(limit_s):
@@ -96,10 +100,12 @@ class RunningReply:
                 case Tokens():
                     self._take(message)
                 case Finished():
+                    self._ended = True
                     if self._log is not None:
                         self._log.finish(message)
                     return message
                 case Failure():
+                    self._ended = True
                     if self._log is not None:
                         self._log.fail(message)
                     raise refusal(message)
