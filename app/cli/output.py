@@ -7,6 +7,7 @@ control characters shown as U+FFFD, and a line end after the reply; a file or pi
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from typing import BinaryIO, Final
@@ -75,7 +76,9 @@ class Output:
 
 
 def standard_output() -> Output:
-    """The process's own streams."""
+    """The process's own streams; without a stdout (Windows, no console) nothing is written."""
+    if sys.stdout is None:
+        return Output(io.BytesIO(), is_terminal=False)
     return Output(sys.stdout.buffer, sys.stdout.isatty())
 
 

@@ -220,7 +220,7 @@ def interrupted(profile: Path, *arguments: str, script: Script = SLOW) -> Ended:
 def test_ctrl_c_stops_the_reply_and_keeps_what_came(profile: Path) -> None:
     begun = time.monotonic()
     ended = interrupted(profile, "--chat", "c")
-    assert time.monotonic() - begun < 6
+    assert time.monotonic() - begun < 20
     assert ended.code == 130
     assert re.fullmatch(rb"word( word)+", ended.out)
     assert "Traceback" not in ended.err
@@ -245,7 +245,7 @@ def test_ctrl_c_still_prints_the_object(profile: Path) -> None:
 def test_ctrl_c_before_the_reply_leaves_no_engine(profile: Path, script: Script) -> None:
     begun = time.monotonic()
     assert interrupted(profile, "--json", script=script).code == 130
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - begun < 20
     assert engines(profile) == []
 
 

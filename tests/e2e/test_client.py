@@ -225,7 +225,7 @@ def test_an_engine_that_never_says_welcome_is_ended_in_time(tmp_path: Path) -> N
     with client_on(tmp_path, Script(welcome_s=60), limits=LinkLimits(handshake_s=0.3)) as (_, told):
         outcome = told.died().outcome
     assert "0 seconds" in outcome.sentence
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
 
 
 def test_closing_ends_the_engine_and_fails_what_runs(tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_a_mailbox_that_nobody_reads_does_not_hold_up_the_end(tmp_path: Path) ->
             client.generate((ChatMessage(role="user", text="x"),), on_message=box.put)
             assert isinstance(next(box.messages(LIMIT_S)), Progress)
         begun = time.monotonic()
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - begun < 10
 
 
 def test_a_failure_is_an_exception_with_its_sentence(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_a_full_disk_ends_the_reply_also_at_its_very_end(tmp_path: Path, script:
         begun = time.monotonic()
         with pytest.raises(StoreFull):
             RunningReply(client, Output(out, False), log, streams=True).run(QUESTION, Sampling())
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 4.5
         assert out.getvalue().startswith(b"x" * 5_000), "what came was shown"
         assert client.ready, "the engine goes on"
 

@@ -82,6 +82,13 @@ def test_no_command_opens_the_window_on_the_profile(tmp_path: Path) -> None:
     assert opened[0].data == tmp_path
 
 
+def test_a_start_without_a_console_opens_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    monkeypatch.setattr("sys.stderr", None)
+    assert main([], open_window=lambda _places, _command: 5) == 5
+    assert main(["--bogus"], open_window=lambda _places, _command: 5) == 2
+
+
 class Terminal(io.BytesIO):
     """A stdout that may be closed or full."""
 
