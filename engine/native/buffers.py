@@ -13,7 +13,7 @@ import torch
 from engine.cache.pages import PAGE_ROWS, pages_for
 from engine.models.spec import ModelSpec, RopeSpec
 from kernels.cpu.library import Pool
-from kernels.cpu.records import GROUP, Activations
+from kernels.cpu.records import GROUP, TILE_ROWS, Activations
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,8 @@ class NativeSizes:
     @property
     def total_bytes(self) -> int:
         """Bytes of all buffers."""
-        shared = self.rows * (self.hidden + self.outputs + self.inputs + self.angles)
+        shared = self.rows * (self.hidden + self.outputs + 2 * self.inputs + self.angles)
+        shared += TILE_ROWS * self.inputs
         codes = self.step_rows * (2 * self.inputs + 8 * (self.inputs // GROUP))
         a_step_row = self.partials + self.vocabulary
         scratch = self.threads * (self.dense_scratch + self.chunk_scratch)
@@ -88,6 +89,7 @@ class NativeBuffers:
         self.residual = torch.zeros(sizes.rows, sizes.hidden)
         self.outputs = torch.zeros(sizes.rows, sizes.outputs)
         self.values = torch.zeros(sizes.rows, sizes.inputs)
+        self.packed = torch.zeros(sizes.rows + TILE_ROWS, sizes.inputs)
         self.partials = torch.empty(sizes.step_rows, sizes.partials)
         self.logits = torch.zeros(sizes.step_rows, sizes.vocabulary)
         self.dense_scratch = torch.zeros(sizes.threads, sizes.dense_scratch)

@@ -89,6 +89,7 @@ class OperationBuilder:
             count=len(linears),
             scratch=buffers.dense_scratch.data_ptr(),
             scratch_stride=buffers.sizes.dense_scratch,
+            packed=buffers.packed.data_ptr(),
         )
         offset = 0
         for part, linear in enumerate(linears):

@@ -14,6 +14,8 @@ from typing import Final
 GROUP: Final = 32
 PAGE_ROWS: Final = 256
 WEIGHTS_A_PRODUCT: Final = 3
+TILE_ROWS: Final = 12
+"""The most rows of a tile; packed inputs are filled up to a multiple of it."""
 
 
 class Isa(IntEnum):
@@ -112,6 +114,7 @@ class Product(ctypes.Structure):
         ("count", c_int64),
         ("scratch", c_void_p),
         ("scratch_stride", c_int64),
+        ("packed", c_void_p),
     )
 
 

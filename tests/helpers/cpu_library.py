@@ -186,6 +186,7 @@ def multiply(
     """One product of up to three weights, side by side."""
     output = Outputs(rows.total, sum(weight.rows for weight in weights))
     scratch = poisoned(pool.threads, pool.dense_scratch(rows.rows))
+    packed = poisoned(rows.rows + records.TILE_ROWS, weights[0].columns)
     record = records.Product(
         source=ctypes.pointer(inputs.record),
         output=output.all.data_ptr(),
@@ -193,6 +194,7 @@ def multiply(
         count=len(weights),
         scratch=scratch.data_ptr(),
         scratch_stride=scratch.stride(0),
+        packed=packed.data_ptr(),
     )
     offset = 0
     for part, weight in enumerate(weights):

@@ -1,8 +1,10 @@
-/* Dense products of many rows in float32: the tile, and the packing of weights for it.
+/* Dense products of many rows: the tile, and the packing of inputs and weights for it.
  *
- * A tile multiplies up to TILE_ROWS rows by a panel of PANEL weight rows that lies packed as
- * [k][PANEL]. Each result is one chain of fused multiply-adds over k in ascending order, cut every
- * HEARTH_DEPTH columns, so a row's bits do not depend on the rows beside it.
+ * A tile multiplies up to TILE_ROWS rows by a panel of PANEL weight rows. Inputs lie packed as
+ * [k][TILE_ROWS] and weights as [k][PANEL], so that a tile reads two streams; attention's small
+ * products read their rows where they are. Each result is one chain of fused multiply-adds over k
+ * in ascending order, cut every HEARTH_DEPTH columns, so a row's bits do not depend on the rows
+ * beside it.
  */
 #ifndef HEARTH_DENSE_H
 #define HEARTH_DENSE_H
@@ -12,13 +14,16 @@
 
 enum {
     TILE_ROWS = LANES == 16 ? 12 : 6, /* as many sums as the registers hold beside a panel row */
+    SPREAD_ROWS = 6,                  /* rows that need an address register each */
     PANEL = 2 * LANES,
 };
 
-static inline __attribute__((always_inline)) void tile_of(const float *x, int64_t x_stride,
-                                                          const float *panel, int64_t panel_stride,
-                                                          int64_t depth, float *to,
-                                                          int64_t to_stride, int adds, int count) {
+/* to[r, 0 .. PANEL) (+)= x[r * row + k * column] . panel[k]; inlined with constant count */
+static inline __attribute__((always_inline)) void tile_of(const float *x, int64_t row,
+                                                          int64_t column, const float *panel,
+                                                          int64_t panel_stride, int64_t depth,
+                                                          float *to, int64_t to_stride, int adds,
+                                                          int count) {
     lanes low[TILE_ROWS], high[TILE_ROWS];
     for (int r = 0; r < count; r++) {
         low[r] = adds ? lanes_load(to + r * to_stride) : lanes_zero();
@@ -28,7 +33,7 @@ static inline __attribute__((always_inline)) void tile_of(const float *x, int64_
         lanes a = lanes_load(panel + k * panel_stride);
         lanes b = lanes_load(panel + k * panel_stride + LANES);
         for (int r = 0; r < count; r++) {
-            lanes v = lanes_all(x[r * x_stride + k]);
+            lanes v = lanes_all(x[r * row + k * column]);
             low[r] = lanes_fma(v, a, low[r]);
             high[r] = lanes_fma(v, b, high[r]);
         }
@@ -39,29 +44,48 @@ static inline __attribute__((always_inline)) void tile_of(const float *x, int64_
     }
 }
 
-#define TILE_CASE(N)                                                                         \
-    case N:                                                                                  \
-        tile_of(x, x_stride, panel, panel_stride, depth, to, to_stride, adds, N);            \
+#define SPREAD_CASE(N)                                                                        \
+    case N:                                                                                   \
+        tile_of(x + r * x_stride, x_stride, 1, panel, panel_stride, depth, to + r * to_stride, \
+                to_stride, adds, N);                                                          \
         break;
 
-/* to[r, 0 .. PANEL) (+)= x[r, 0 .. depth) . panel[0 .. depth, 0 .. PANEL) for `count` rows */
-static void tile(const float *x, int64_t x_stride, const float *panel, int64_t panel_stride,
-                 int64_t depth, float *to, int64_t to_stride, int adds, int count) {
-    switch (count) {
-        TILE_CASE(1) TILE_CASE(2) TILE_CASE(3) TILE_CASE(4) TILE_CASE(5) TILE_CASE(6)
-#if defined(__AVX512F__)
-        TILE_CASE(7) TILE_CASE(8) TILE_CASE(9) TILE_CASE(10) TILE_CASE(11) TILE_CASE(12)
-#endif
+/* any number of rows of x where they are */
+static void spread_tiles(const float *x, int64_t x_stride, const float *panel,
+                         int64_t panel_stride, int64_t depth, float *to, int64_t to_stride,
+                         int adds, int64_t rows) {
+    for (int64_t r = 0; r < rows; r += SPREAD_ROWS) {
+        switch (rows - r < SPREAD_ROWS ? rows - r : SPREAD_ROWS) {
+            SPREAD_CASE(1) SPREAD_CASE(2) SPREAD_CASE(3) SPREAD_CASE(4) SPREAD_CASE(5)
+            SPREAD_CASE(6)
+        }
     }
 }
 
-/* the same for any number of rows */
-static void tiles(const float *x, int64_t x_stride, const float *panel, int64_t panel_stride,
-                  int64_t depth, float *to, int64_t to_stride, int adds, int64_t rows) {
-    for (int64_t r = 0; r < rows; r += TILE_ROWS) {
-        int64_t left = rows - r;
-        tile(x + r * x_stride, x_stride, panel, panel_stride, depth, to + r * to_stride, to_stride,
-             adds, left < TILE_ROWS ? (int)left : TILE_ROWS);
+#if defined(__AVX512F__)
+#define EACH_TILE_COUNT(DO) \
+    DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12)
+#else
+#define EACH_TILE_COUNT(DO) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6)
+#endif
+
+#define PACKED_CASE(N)                                                                       \
+    case N:                                                                                  \
+        tile_of(x, 1, TILE_ROWS, panel, PANEL, depth, to, to_stride, adds, N);               \
+        break;
+
+/* up to TILE_ROWS rows of packed x */
+static void packed_tile(const float *x, const float *panel, int64_t depth, float *to,
+                        int64_t to_stride, int adds, int count) {
+    switch (count) { EACH_TILE_COUNT(PACKED_CASE) }
+}
+
+/* Rows of one tile as [k][TILE_ROWS]. */
+static void pack_inputs(const float *x, int64_t x_stride, int64_t columns, int count, float *to) {
+    for (int r = 0; r < count; r++) {
+        for (int64_t k = 0; k < columns; k++) {
+            to[k * TILE_ROWS + r] = x[r * x_stride + k];
+        }
     }
 }
 

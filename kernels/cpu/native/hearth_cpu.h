@@ -44,6 +44,7 @@ enum hearth_format {
     HEARTH_MXFP4 = 39,
 };
 
+/* AVX2 includes FMA and F16C, AVX512 includes VNNI. */
 enum hearth_isa { HEARTH_ISA_NONE = 0, HEARTH_ISA_AVX2 = 1, HEARTH_ISA_AVX512 = 2 };
 
 enum hearth_target { HEARTH_TO_F32 = 0, HEARTH_TO_BF16 = 1 };
@@ -105,6 +106,7 @@ typedef struct {
     int64_t count;
     float *scratch; /* dense only: a piece of scratch_stride floats a thread */
     int64_t scratch_stride;
+    float *packed; /* dense only: the inputs of all rows, up to a whole tile of 12 */
 } hearth_product;
 
 /* cosines and sines of position * frequency, for `pairs` frequencies. */

@@ -171,7 +171,7 @@ static void product(const hearth_team *team, const void *record, const hearth_ro
     }
 }
 
-/* the panels of every weight are one row of work, so that a small weight is shared out too */
+/* One panel of one weight times every row, whose inputs lie packed tile after tile. */
 static void dense_panel(const hearth_product *op, int part, int64_t panel, const hearth_rows *rows,
                         float *packed) {
     const hearth_weight *weight = &op->weights[part];
@@ -183,8 +183,11 @@ static void dense_panel(const hearth_product *op, int part, int64_t panel, const
     for (int64_t k = 0; k < weight->columns; k += HEARTH_DEPTH) {
         int64_t depth = weight->columns - k < HEARTH_DEPTH ? weight->columns - k : HEARTH_DEPTH;
         pack_weight(weight, at, k, depth, packed, decoded);
-        const float *x = op->from->values + rows->first * op->from->value_stride + k;
-        tiles(x, op->from->value_stride, packed, PANEL, depth, results, stride, k > 0, rows->rows);
+        for (int64_t r = 0; r < rows->rows; r += TILE_ROWS) {
+            const float *x = op->packed + r * weight->columns + k * TILE_ROWS;
+            int count = rows->rows - r < TILE_ROWS ? (int)(rows->rows - r) : TILE_ROWS;
+            packed_tile(x, packed, depth, results + r * stride, stride, k > 0, count);
+        }
     }
     if (columns == PANEL && weight->bias == 0) {
         return;
@@ -198,10 +201,18 @@ static void dense_panel(const hearth_product *op, int part, int64_t panel, const
     }
 }
 
+/* the panels of every weight are one row of work, so that a small weight is shared out too */
 static void dense(const hearth_team *team, const void *record, const hearth_rows *rows) {
     const hearth_product *op = record;
-    float *packed = op->scratch + team->thread * op->scratch_stride;
-    int64_t total = 0, first, last, before = 0;
+    int64_t columns = op->weights[0].columns, total = 0, first, last, before = 0;
+    hearth_share(team, (rows->rows + TILE_ROWS - 1) / TILE_ROWS, &first, &last);
+    for (int64_t t = first; t < last; t++) {
+        int64_t r = t * TILE_ROWS, left = rows->rows - r;
+        const float *x = op->from->values + (rows->first + r) * op->from->value_stride;
+        pack_inputs(x, op->from->value_stride, columns, left < TILE_ROWS ? (int)left : TILE_ROWS,
+                    op->packed + r * columns);
+    }
+    hearth_barrier(team);
     for (int part = 0; part < op->count; part++) {
         total += (op->weights[part].rows + PANEL - 1) / PANEL;
     }
@@ -210,7 +221,7 @@ static void dense(const hearth_team *team, const void *record, const hearth_rows
         int64_t panels = (op->weights[part].rows + PANEL - 1) / PANEL;
         for (int64_t p = 0; p < panels; p++) {
             if (before + p >= first && before + p < last) {
-                dense_panel(op, part, p, rows, packed);
+                dense_panel(op, part, p, rows, op->scratch + team->thread * op->scratch_stride);
             }
         }
         before += panels;
@@ -303,30 +314,51 @@ static float *partial_of(const hearth_attend *op, int64_t row, int64_t head, int
            ((row * op->heads + head) * op->partial_pages + index) * (op->kv.head_dim + 2);
 }
 
-/* weights[j] = q . k[j]; returns the largest */
-static float scores(const float *q, const uint16_t *keys, int64_t dim, int first, int last,
-                    float *weights) {
-    float largest = -INFINITY;
-    for (int j = first; j < last; j++) {
-        const uint16_t *key = keys + j * dim;
-        lanes a = lanes_zero(), b = lanes_zero();
-        int64_t k = 0;
-        for (; k + 2 * LANES <= dim; k += 2 * LANES) {
-            a = lanes_fma(lanes_half(key + k), lanes_load(q + k), a);
-            b = lanes_fma(lanes_half(key + k + LANES), lanes_load(q + k + LANES), b);
+/* Query heads that share a key-value head are taken up to HEADS at a time, so that keys and values
+ * are converted once for all of them. */
+enum { HEADS = 3, KEYS = 8 };
+
+typedef struct {
+    float weights[HEADS][HEARTH_PAGE_ROWS];
+    const float *queries[HEADS];
+    float *to[HEADS];
+} head_block;
+
+/* weights[h][j] = q[h] . k[j], KEYS keys at a time; slots around [first, last) get nonsense */
+static inline __attribute__((always_inline)) void scores(head_block *block, const uint16_t *keys,
+                                                         int64_t dim, int first, int last,
+                                                         int heads) {
+    for (int j = first / KEYS * KEYS; j < last; j += KEYS) {
+        float partial[HEADS][KEYS][8], turned[8][8];
+        for (int i = 0; i < KEYS; i++) {
+            lanes sums[HEADS];
+            for (int h = 0; h < heads; h++) {
+                sums[h] = lanes_zero();
+            }
+            for (int64_t k = 0; k < dim; k += LANES) {
+                lanes key = lanes_half(keys + (j + i) * dim + k);
+                for (int h = 0; h < heads; h++) {
+                    sums[h] = lanes_fma(key, lanes_load(block->queries[h] + k), sums[h]);
+                }
+            }
+            for (int h = 0; h < heads; h++) {
+                _mm256_storeu_ps(partial[h][i], lanes_fold(sums[h]));
+            }
         }
-        for (; k < dim; k += LANES) {
-            a = lanes_fma(lanes_half(key + k), lanes_load(q + k), a);
+        for (int h = 0; h < heads; h++) {
+            transpose8(partial[h][0], 8, turned[0], 8);
+            __m256 sum = _mm256_loadu_ps(turned[0]);
+            for (int i = 1; i < 8; i++) {
+                sum = _mm256_add_ps(sum, _mm256_loadu_ps(turned[i]));
+            }
+            _mm256_storeu_ps(block->weights[h] + j, sum);
         }
-        weights[j] = lanes_sum(lanes_add(a, b));
-        largest = weights[j] > largest ? weights[j] : largest;
     }
-    return largest;
 }
 
-/* weights[j] = e^(weights[j] - largest); returns their sum */
-static float exponentials(float *weights, int first, int last, float largest) {
-    lanes total = lanes_zero();
+/* weights[j] = e^(weights[j] - largest), 0 outside [first, last); returns their sum */
+static float exponentials(float *weights, int first, int last, float *largest) {
+    lanes total = lanes_zero(), top = lanes_all(-INFINITY);
     int start = first - first % LANES, end = (last + LANES - 1) / LANES * LANES;
     for (int j = start; j < first; j++) {
         weights[j] = -INFINITY;
@@ -335,36 +367,62 @@ static float exponentials(float *weights, int first, int last, float largest) {
         weights[j] = -INFINITY;
     }
     for (int j = start; j < end; j += LANES) {
-        lanes e = lanes_exp(lanes_sub(lanes_load(weights + j), lanes_all(largest)));
+        top = lanes_max(top, lanes_load(weights + j));
+    }
+    *largest = lanes_top(top);
+    for (int j = start; j < end; j += LANES) {
+        lanes e = lanes_exp_or_zero(lanes_sub(lanes_load(weights + j), lanes_all(*largest)));
         lanes_store(weights + j, e);
         total = lanes_add(total, e);
     }
     return lanes_sum(total);
 }
 
-/* sums[k] = weights . v[:, k], LANES columns of the head at a time */
-static void weighted_values(const float *weights, const uint16_t *values, int64_t dim, int first,
-                            int last, float *sums) {
-    enum { STRIP = 4 };
-    int64_t k = 0;
-    for (; k + STRIP * LANES <= dim; k += STRIP * LANES) {
-        lanes s[STRIP] = {lanes_zero(), lanes_zero(), lanes_zero(), lanes_zero()};
-        for (int j = first; j < last; j++) {
-            lanes w = lanes_all(weights[j]);
-            for (int i = 0; i < STRIP; i++) {
-                s[i] = lanes_fma(w, lanes_half(values + j * dim + k + i * LANES), s[i]);
-            }
-        }
-        for (int i = 0; i < STRIP; i++) {
-            lanes_store(sums + k + i * LANES, s[i]);
+/* to[h][k] = weights[h] . v[:, k] for `strip` vectors of columns */
+static inline __attribute__((always_inline)) void values_strip(const head_block *block,
+                                                               const uint16_t *values, int64_t dim,
+                                                               int64_t k, int first, int last,
+                                                               int heads, int strip) {
+    lanes sums[HEADS][4];
+    for (int h = 0; h < heads; h++) {
+        for (int i = 0; i < strip; i++) {
+            sums[h][i] = lanes_zero();
         }
     }
-    for (; k < dim; k += LANES) {
-        lanes s = lanes_zero();
-        for (int j = first; j < last; j++) {
-            s = lanes_fma(lanes_all(weights[j]), lanes_half(values + j * dim + k), s);
+    for (int j = first; j < last; j++) {
+        lanes weights[HEADS];
+        for (int h = 0; h < heads; h++) {
+            weights[h] = lanes_all(block->weights[h][j]);
         }
-        lanes_store(sums + k, s);
+        for (int i = 0; i < strip; i++) {
+            lanes value = lanes_half(values + j * dim + k + i * LANES);
+            for (int h = 0; h < heads; h++) {
+                sums[h][i] = lanes_fma(weights[h], value, sums[h][i]);
+            }
+        }
+    }
+    for (int h = 0; h < heads; h++) {
+        for (int i = 0; i < strip; i++) {
+            lanes_store(block->to[h] + k + i * LANES, sums[h][i]);
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void attend_heads(head_block *block,
+                                                               const uint16_t *keys,
+                                                               const uint16_t *values, int64_t dim,
+                                                               int first, int last, int heads) {
+    scores(block, keys, dim, first, last, heads);
+    for (int h = 0; h < heads; h++) {
+        float *found = block->to[h] + dim; /* the maximum, then the total */
+        found[1] = exponentials(block->weights[h], first, last, found);
+    }
+    int64_t k = 0;
+    for (; k + 4 * LANES <= dim; k += 4 * LANES) {
+        values_strip(block, values, dim, k, first, last, heads, 4);
+    }
+    for (; k < dim; k += LANES) {
+        values_strip(block, values, dim, k, first, last, heads, 1);
     }
 }
 
@@ -377,13 +435,20 @@ static void attend_page(const hearth_attend *op, const hearth_rows *rows, int64_
     const uint16_t *values = page_row(&op->kv, id, 1, kv_head, 0);
     int first, last;
     attended(&op->kv, position, page, &first, &last);
-    for (int64_t head = kv_head * shared; head < (kv_head + 1) * shared; head++) {
-        float weights[HEARTH_PAGE_ROWS];
-        float *to = partial_of(op, row, head, page - first_page(&op->kv, position));
-        const float *q = op->queries + row * op->stride + head * dim;
-        to[dim] = scores(q, keys, dim, first, last, weights);
-        to[dim + 1] = exponentials(weights, first, last, to[dim]);
-        weighted_values(weights, values, dim, first, last, to);
+    int64_t head = kv_head * shared, end = head + shared;
+    while (head < end) {
+        int together = end - head == 4 ? 2 : end - head < HEADS ? (int)(end - head) : HEADS;
+        head_block block;
+        for (int h = 0; h < together; h++) {
+            block.queries[h] = op->queries + row * op->stride + (head + h) * dim;
+            block.to[h] = partial_of(op, row, head + h, page - first_page(&op->kv, position));
+        }
+        switch (together) {
+            case 1: attend_heads(&block, keys, values, dim, first, last, 1); break;
+            case 2: attend_heads(&block, keys, values, dim, first, last, 2); break;
+            default: attend_heads(&block, keys, values, dim, first, last, HEADS); break;
+        }
+        head += together;
     }
 }
 

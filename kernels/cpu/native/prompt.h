@@ -107,7 +107,7 @@ static void add_values(const chunk_scratch *s, int first, int last, float *sums,
                        int64_t rows) {
     int64_t n = 0;
     for (; n + PANEL <= dim; n += PANEL) {
-        tiles(s->scores + first, HEARTH_PAGE_ROWS, s->values + first * dim + n, dim, last - first,
+        spread_tiles(s->scores + first, HEARTH_PAGE_ROWS, s->values + first * dim + n, dim, last - first,
               sums + n, dim, 1, rows);
     }
     for (; n < dim; n += LANES) {
@@ -129,7 +129,7 @@ static void chunk_head(const hearth_chunk *op, const hearth_rows *rows, int64_t 
     int64_t dim = op->kv.head_dim, shared = op->heads / op->kv.kv_heads, h = head % shared;
     const float *queries = op->queries + row * op->stride + head * dim;
     for (int j = first; j < last; j += PANEL) {
-        tiles(queries, op->stride, s->keys + j, HEARTH_PAGE_ROWS, dim, s->scores + j,
+        spread_tiles(queries, op->stride, s->keys + j, HEARTH_PAGE_ROWS, dim, s->scores + j,
               HEARTH_PAGE_ROWS, 0, count);
     }
     float *tops = s->tops + h * HEARTH_CHUNK_BLOCK, *totals = tops + shared * HEARTH_CHUNK_BLOCK;

@@ -30,7 +30,8 @@ static const int64_t LAYOUT[] = {
 
     SIZE(hearth_product), AT(hearth_product, from), AT(hearth_product, output),
     AT(hearth_product, stride), AT(hearth_product, weights), AT(hearth_product, offsets),
-    AT(hearth_product, count), AT(hearth_product, scratch), AT(hearth_product, scratch_stride), END,
+    AT(hearth_product, count), AT(hearth_product, scratch), AT(hearth_product, scratch_stride),
+    AT(hearth_product, packed), END,
 
     SIZE(hearth_angles), AT(hearth_angles, frequencies), AT(hearth_angles, angles),
     AT(hearth_angles, pairs), AT(hearth_angles, magnitude), AT(hearth_angles, reserved), END,
