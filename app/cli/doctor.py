@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -117,14 +117,29 @@ def redacted(
 ) -> DoctorReport:
     """The report without the person's home directory and name."""
     home = home if home is not None else Path.home()
-    text = msgspec.json.encode(report).decode()
-    # Paths are compared as JSON shows them, where a backslash is two.
-    for spelling in (str(home.resolve()), str(home)):
-        text = text.replace(msgspec.json.encode(spelling).decode()[1:-1], "~")
     name = user if user is not None else _user()
-    if len(name) > 1:
-        text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", "USER", text)
-    return msgspec.json.decode(text, type=DoctorReport)
+    homes = dict.fromkeys((str(home.resolve()), str(home)))
+    pattern = re.compile(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])")
+
+    def shown(text: str) -> str:
+        for spelling in homes:
+            text = text.replace(spelling, "~")
+        return pattern.sub("USER", text) if len(name) > 1 else text
+
+    return msgspec.convert(_mapped(msgspec.to_builtins(report), shown), DoctorReport)
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """``value`` with each text in it changed, names of fields excepted."""
+    match value:
+        case str():
+            return change(value)
+        case dict():
+            return {key: _mapped(inner, change) for key, inner in value.items()}
+        case list() | tuple():
+            return [_mapped(inner, change) for inner in value]
+        case _:
+            return value
 
 
 def _user() -> str:

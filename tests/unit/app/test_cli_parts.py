@@ -211,6 +211,12 @@ def test_a_report_names_neither_the_person_nor_their_home() -> None:
     assert shown.data_directory == "~/data"
 
 
+def test_a_person_may_be_called_like_a_field() -> None:
+    shown = redacted(doctor_report("/home/hearth"), home=Path("/home/hearth"), user="hearth")
+    assert shown.data_directory == "~/data"
+    assert shown.hearth == "0.1.0"
+
+
 def test_a_report_says_plainly_what_is_missing() -> None:
     text = "\n".join(lines(doctor_report("/d")))
     assert "No NVIDIA GPU was found." in text
