@@ -21,6 +21,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
 
+from app.chat.blocks.text_flow import alignment_of, direction_of
 from app.look.icons import Icons
 from app.look.theme import Look, Role
 from app.text import whole_characters
@@ -56,6 +57,16 @@ class MessageField(QPlainTextEdit):
         self.document().setDocumentMargin(0)
         self.document().clearUndoRedoStacks()
         self.viewport().setAutoFillBackground(False)
+        self.textChanged.connect(self._turn_to_first_letter)
+
+    def _turn_to_first_letter(self) -> None:
+        """The text begins at the side where its first strong letter says."""
+        first = self.document().firstBlock().text()
+        option = self.document().defaultTextOption()
+        wanted = alignment_of(direction_of(first))
+        if option.alignment() != wanted:
+            option.setAlignment(wanted)
+            self.document().setDefaultTextOption(option)
 
     def exact_text(self) -> str:
         """The text as it was typed, with unpaired surrogates replaced."""

@@ -130,6 +130,16 @@ def _folded(folder: Path) -> TestWindow:
     return made
 
 
+def _right_to_left(folder: Path) -> TestWindow:
+    arabic = "وصفة خبز الزعتر"
+    made = _open(folder, Script(reply=f"{arabic} ({arabic}).\n\nIn English: thyme bread, 78 %."))
+    wait_until(made.idle)
+    made.ask(f"{arabic}؟")
+    made.page.composer.field.insertPlainText(arabic)
+    run_for(0.1)
+    return made
+
+
 def _restart(folder: Path) -> TestWindow:
     _finished(folder).close()
     made = _open(folder, Script(reply=LONG))
@@ -170,6 +180,7 @@ STATES: dict[str, Callable[[Path], TestWindow]] = {
     "details": _details,
     "toast": _toast,
     "folded": _folded,
+    "right-to-left": _right_to_left,
     "restart": _restart,
     "dark": _dark,
     "compact": _compact,

@@ -6,6 +6,7 @@ their turn; the column does selection across them, so they let the mouse through
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Final
 
@@ -157,7 +158,11 @@ class UserBubble(TextBlock):
         more = theme.line_px(Role.CAPTION) + theme.px(4) if self._more else 0
         caption = QFontMetricsF(theme.font(Role.CAPTION)).horizontalAdvance(self._more)
         needed = max(self.flow.natural_width, caption) + 1
-        wide = min(needed, self.flow.width) + 2 * side
+        inner = min(math.ceil(needed), self.flow.width)
+        if not self.text.isascii():
+            # Lines that begin at the right stand at the bubble's edge, not at its measure's.
+            self.flow.set_width(inner)
+        wide = inner + 2 * side
         tall = max(self.flow.height, theme.line_px(Role.BODY)) + 2 * top + more
         self._bubble = QRectF(width - wide, 0, wide, tall)
         return round(tall)

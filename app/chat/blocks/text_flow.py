@@ -188,6 +188,7 @@ class TextFlow:
         option = QTextOption()
         option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         option.setTextDirection(direction)
+        option.setAlignment(alignment_of(direction))
         layout = QTextLayout(text.translate(_CONTROLS), self._font)
         layout.setTextOption(option)
         layout.setCacheEnabled(True)
@@ -239,6 +240,12 @@ def direction_of(text: str) -> Qt.LayoutDirection:
             if kind == "L":
                 break
     return Qt.LayoutDirection.LeftToRight
+
+
+def alignment_of(direction: Qt.LayoutDirection) -> Qt.AlignmentFlag:
+    """The side where a paragraph of this direction begins."""
+    rtl = direction is Qt.LayoutDirection.RightToLeft
+    return Qt.AlignmentFlag.AlignRight if rtl else Qt.AlignmentFlag.AlignLeft
 
 
 def _units(text: str, points: int) -> int:

@@ -139,6 +139,16 @@ def test_it_grows_with_its_text_up_to_the_tallest(heard: Heard) -> None:
     assert heard.composer.wanted_height() == 240
 
 
+def test_it_begins_at_the_side_of_its_first_strong_letter(heard: Heard) -> None:
+    for text, side in (
+        ("سلام hello", Qt.AlignmentFlag.AlignRight),
+        ("hello سلام", Qt.AlignmentFlag.AlignLeft),
+        ("", Qt.AlignmentFlag.AlignLeft),
+    ):
+        heard.field.setPlainText(text)
+        assert heard.field.document().defaultTextOption().alignment() == side
+
+
 def test_pasting_takes_plain_text_and_nothing_else(heard: Heard) -> None:
     rich = QMimeData()
     rich.setHtml("<b>bold</b>")

@@ -104,6 +104,21 @@ def test_a_very_long_message_is_folded_but_copied_whole(transcript: Transcript) 
     assert transcript.selection.text() == long
 
 
+def test_text_from_right_to_left_stands_inside_its_bubble(transcript: Transcript) -> None:
+    turn = transcript.make.user_turn("سلام دنیا\nshort")
+    transcript.column.add([turn])
+    settle()
+    picture = turn.grab().toImage()
+    bubble = transcript.column.measure() - turn.flow.width - 2 * 14
+    ink = [
+        x
+        for x in range(picture.width())
+        for y in range(10, 33)
+        if picture.pixelColor(x, y).lightness() < 100
+    ]
+    assert ink and min(ink) >= bubble and max(ink) <= picture.width() - 13
+
+
 def test_a_letter_typed_here_belongs_to_the_composer(transcript: Transcript) -> None:
     typed: list[str] = []
     transcript.typed.connect(lambda event: typed.append(event.text()))
