@@ -118,7 +118,7 @@ def redacted(
     """The report without the person's home directory and name."""
     home = home if home is not None else Path.home()
     name = user if user is not None else _user()
-    homes = dict.fromkeys((str(home.resolve()), str(home)))
+    homes = [path for path in dict.fromkeys((str(home.resolve()), str(home))) if len(path) > 1]
     pattern = re.compile(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])")
 
     def shown(text: str) -> str:
