@@ -118,6 +118,18 @@ def test_a_pinned_state_is_never_evicted(store: StateStore, pool: PagePool) -> N
         assert store.reclaim(PagesRefused(0, 7, 6))
 
 
+def test_a_newer_state_goes_while_the_oldest_is_pinned(store: StateStore, pool: PagePool) -> None:
+    first, second = prompt(513, 1), prompt(513, 2)
+    for ids in (first, second):
+        keep(store, [pool], ids, (512,))
+    pinned = store.find(first).state
+    store.find(second)
+    with store.pinned(pinned):
+        assert store.reclaim(PagesRefused(0, 6, 4))
+    assert store.find(second).reason == "evicted"
+    assert store.find(first).state is pinned
+
+
 def test_nothing_is_evicted_where_that_would_not_help(store: StateStore, pool: PagePool) -> None:
     """A page that a running stream holds too is not freed by evicting the state."""
     ids = prompt(513)
