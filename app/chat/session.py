@@ -176,7 +176,10 @@ class ChatSession(QObject):
             return
         sampling = self._services.sampling
         facts = ReplyFacts(
-            model_name=model.name, template_hash=model.template_hash, sampling=sampling
+            model_name=model.name,
+            template_hash=model.template_hash,
+            sampling=sampling,
+            notes=model.notes,
         )
         reply = ReplyWriter(conversation.id, user.id, facts, self._services.store)
         try:

@@ -69,7 +69,7 @@ def finished_facts(facts: ReplyFacts, finished: Finished) -> ReplyFacts:
         resumed_tokens=finished.resumed_tokens,
         completion_tokens=len(finished.ids),
         timings=finished.timings,
-        notes=finished.notes,
+        notes=tuple(dict.fromkeys((*facts.notes, *finished.notes))),
     )
 
 

@@ -41,11 +41,13 @@ class SessionView(QObject):
         self._waiting: WaitingLine | None = None
         self._last_status: StatusLine | None = None
         self._unsaved: Block | None = None
+        self._said: set[str] = set()
 
     def show(self, session: ChatSession) -> None:
         """Show ``session`` instead of what is shown."""
         self._listen(session)
         self._waiting = self._last_status = self._unsaved = None
+        self._said.clear()
         self._transcript.clear()
         path = session.conversation.path() if session.conversation is not None else ()
         blocks = [block for turn in path for block in self._blocks_of(turn)]
@@ -89,8 +91,14 @@ class SessionView(QObject):
         if turn.state is TurnState.STREAMING:
             return []
         blocks: list[Block] = [self._make.reply_turn(turn.text)] if turn.text else []
-        blocks.append(self._end_of(turn))
-        return blocks
+        return [*blocks, *self._notes_of(turn), self._end_of(turn)]
+
+    def _notes_of(self, turn: Turn) -> list[Block]:
+        """What should be known of a reply and was not yet said in this chat."""
+        notes = turn.reply.notes if turn.reply is not None else ()
+        new = [note for note in notes if note not in self._said]
+        self._said.update(new)
+        return [self._make.note(note) for note in new]
 
     def _end_of(self, turn: Turn) -> Block:
         """What stands under a reply: its facts, or why there is not more of it."""
@@ -154,9 +162,9 @@ class SessionView(QObject):
         self._end_waiting()
         self._transcript.end_reply(turn.text)
         if turn.state is not TurnState.FAILED:
-            end = self._end_of(turn)
-            self._column.add([end])
-            self._show_actions([end])
+            ends = [*self._notes_of(turn), self._end_of(turn)]
+            self._column.add(ends)
+            self._show_actions(ends)
 
     def _on_failed(self, problem: Problem) -> None:
         self._end_waiting()

@@ -43,6 +43,16 @@ def test_a_question_is_answered_in_the_transcript_and_kept(open_window: OpenWind
     assert stored(window) == [("user", "whole", QUESTION), ("assistant", "whole", DEFAULT_REPLY)]
 
 
+def test_what_should_be_known_of_the_model_is_said_once_in_a_chat(open_window: OpenWindow) -> None:
+    window = open_window(Script(model_notes=("The tokenizer rule is unknown.",))).started()
+    for question in (QUESTION, "And again?"):
+        window.ask(question)
+    said = "note: The tokenizer rule is unknown."
+    assert window.shown().count(said) == 1 and window.shown()[2] == said
+    window.close()
+    assert open_window().started().shown().count(said) == 1
+
+
 def test_a_second_start_shows_the_conversation_and_sends_all_of_it(
     open_window: OpenWindow,
 ) -> None:

@@ -73,6 +73,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         end_at: what to do after ``end_after`` words of a reply, or in the load for "load", or
             before Welcome for "start".
         once: a file; what ``end_at`` asks for is done only while it does not exist.
+        model_notes: what should be known of the loaded model.
         ignores_cancel, ignores_end: a stuck engine.
     """
 
@@ -93,6 +94,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ignores_end: bool = False
     welcome_s: float = 0.0
     welcome_version: int = PROTOCOL_VERSION
+    model_notes: tuple[str, ...] = ()
     log_line: str = "fake engine started"
 
 
@@ -196,6 +198,7 @@ class FakeEngine:
             format="Q4_1",
             has_template=True,
             template_hash=TEMPLATE_HASH,
+            notes=self._script.model_notes,
         )
         load_ms = 1000 * self._script.load_s
         self._writer.write(Loaded(request=request, model=facts, load_ms=load_ms))

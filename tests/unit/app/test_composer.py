@@ -9,7 +9,8 @@ from PySide6.QtCore import QEvent, QMimeData, Qt
 from PySide6.QtGui import QGuiApplication, QInputMethodEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication
 
-from app.chat.composer import QUEUED_HINT, Composer, mended
+from app.chat.composer import QUEUED_HINT, Composer
+from app.widgets.message_field import mended
 from tests.helpers.qt import press, settle
 from tests.unit.app.conftest import Stage
 
