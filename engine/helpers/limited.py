@@ -47,7 +47,7 @@ class LimitedChild:
     """
 
     def __init__(
-        self, module: str, *, subject: str, failure: type[EngineError], wall_seconds: float = 2.5
+        self, module: str, *, subject: str, failure: type[EngineError], wall_seconds: float = 2.0
     ) -> None:
         self._module = module
         self._subject = subject

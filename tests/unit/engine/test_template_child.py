@@ -139,10 +139,7 @@ HOSTILE = {
     "append": "{{ messages.append(1) }}",
     "update": "{{ messages[0].update({'role': 'system'}) }}",
     "range": "{% for i in range(10 ** 9) %}x{% endfor %}",
-    "string": "{{ 'a' * 10 ** 9 }}",
     "list": "{{ ([0] * 10 ** 10) | length }}",
-    "doubling": "{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x = n.x + n.x %}"
-    "{% endfor %}",
     "padding": "{{ 'x' | center(10 ** 11) }}",
     "number": "{{ '%99999999999d' % 1 }}",
     "output": "{% for i in range(90000) %}{{ 'x' * 1000 }}{% endfor %}",
@@ -153,6 +150,14 @@ HOSTILE = {
     "unfinished": "{% if %}",
     "surrogate": "{{ '\\ud800' }}",
     "raise": "{{ raise_exception('only\nuser   and assistant') }}",
+}
+
+# These take so long or so much that a busy machine's clock may end the child first.
+HEAVY = {
+    "string": "{{ 'a' * 10 ** 9 }}",
+    "doubling": "{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x = n.x + n.x %}"
+    "{% endfor %}",
+    "endless": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
 }
 
 
@@ -172,14 +177,18 @@ def test_a_hostile_template_gives_one_reason_soon(renderer: TemplateRenderer, na
     )
 
 
-def test_an_endless_template_is_stopped_and_the_next_one_renders() -> None:
-    loop = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
-    renderer = TemplateRenderer(loop)
+@pytest.mark.parametrize("name", HEAVY)
+def test_a_heavy_template_is_stopped_and_the_next_one_renders(name: str) -> None:
+    renderer = TemplateRenderer(HEAVY[name])
     assert isinstance(render(renderer, CHATML), Rendered)
     begun = time.monotonic()
-    with pytest.raises(TemplateFailed, match="stopped"):
-        render(renderer, loop)
+    try:
+        outcome = render(renderer, HEAVY[name])
+    except TemplateFailed as error:
+        outcome = Refused(reason=error.sentence)
     assert time.monotonic() - begun < 3
+    assert isinstance(outcome, Refused)
+    assert "memory" in outcome.reason or "stopped" in outcome.reason
     assert isinstance(render(renderer, CHATML), Rendered)
     renderer.close()
 
