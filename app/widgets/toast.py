@@ -48,6 +48,7 @@ class Toast(QWidget):
         self._facts: ToastFacts | None = None
         self.button = QPushButton(self)
         self.button.setProperty("size", "small")
+        self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.button.clicked.connect(self.undo)
         self._close = IconButton(look, icons, "x", "Close", self)
         self._close.clicked.connect(self.hide)

@@ -224,6 +224,7 @@ class InlineError(Block):
             button.setProperty("kind", "primary" if primary else "tinted")
             button.setProperty("size", "small")
             button.setFixedHeight(self.look.theme.px(BUTTON_HEIGHT))
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.clicked.connect(lambda _checked=False, run=choice.run: run())
             button.show()
             made.append(button)
