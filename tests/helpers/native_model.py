@@ -9,9 +9,9 @@ import torch
 
 from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
-from engine.cache.pages import PAGE_ROWS, PagePool
+from engine.cache.pages import PAGE_ROWS, PagePool, pages_for
 from engine.checkpoint.source import CheckpointSource
-from engine.forward import DequantizedProducts, TorchRunner, Weights
+from engine.forward import DequantizedProducts, Products, TorchRunner, Weights
 from engine.forward.products import linears
 from engine.memory.ledger import Ledger
 from engine.models import model_spec
@@ -19,21 +19,32 @@ from engine.native import NativeRunner, StoredWeights, native_sizes
 from kernels.cpu.library import Library, Pool
 from kernels.cpu.records import Isa
 
-PAGES = 12
 RAM = "ram"
 
 
 class Side:
-    """A runner with pages of its own; page ids are handed out from the highest down."""
+    """A runner with pages of its own: room for two lanes of ``rows`` rows and a page more."""
 
     def __init__(self, source: CheckpointSource, rows: int, dtype: torch.dtype) -> None:
         self.spec = model_spec(source)
         self.rows = rows
         self.ledger = Ledger({RAM: 1 << 32})
-        self.pools = [PagePool(PAGES, group.window) for group in self.spec.groups]
-        self.kv = KvArena(self.spec.groups, [PAGES] * len(self.pools), dtype, self.ledger, RAM)
+        pages = 2 * pages_for(rows) + 1
+        self.pools = [PagePool(pages, group.window) for group in self.spec.groups]
+        self.kv = KvArena(self.spec.groups, [pages] * len(self.pools), dtype, self.ledger, RAM)
         for tensor in self.kv.tensors:
             tensor.fill_(float("nan"))
+
+    def fill_pages(self) -> None:
+        """Random numbers in place of NaN, as if every page had been computed."""
+        generator = torch.Generator().manual_seed(2)
+        for tensor in self.kv.tensors:
+            page = torch.randn(tensor.shape[2:], generator=generator)
+            tensor.copy_(page.to(tensor.dtype).expand_as(tensor))
+
+    def close(self) -> None:
+        """Free the pages; may be repeated."""
+        self.kv.close()
 
     def lane(self) -> Lane:
         """A lane for ``rows`` rows; the caller closes it."""
@@ -43,15 +54,19 @@ class Side:
 
 
 class TorchSide(Side):
-    """The float32 reference; ``dtype`` is that of its pages."""
+    """The float32 reference; ``dtype`` is that of its pages, ``products`` replaces its own."""
 
     def __init__(
-        self, source: CheckpointSource, rows: int, dtype: torch.dtype = torch.float32
+        self,
+        source: CheckpointSource,
+        rows: int,
+        dtype: torch.dtype = torch.float32,
+        products: Products | None = None,
     ) -> None:
         super().__init__(source, rows, dtype)
         weights = Weights(source)
-        products = DequantizedProducts(self.spec, weights)
-        self.runner = TorchRunner(self.spec, weights, products, self.kv.tensors)
+        multiplied = DequantizedProducts(self.spec, weights) if products is None else products
+        self.runner = TorchRunner(self.spec, weights, multiplied, self.kv.tensors)
 
 
 class NativeSide(Side):
@@ -67,6 +82,7 @@ class NativeSide(Side):
         isa: Isa | None = None,
     ) -> None:
         super().__init__(source, rows, torch.float16)
+        self._source = source
         library = Library()
         self.pool = Pool(library, threads, isa)
         self.weights = StoredWeights(source, library, self.pool)
@@ -75,11 +91,16 @@ class NativeSide(Side):
         self.sizes = native_sizes(self.spec, rows, streams, self.pool)
         self.runner = NativeRunner(self.spec, self.weights, self.kv, self.pool, self.sizes)
 
+    def step_bytes(self) -> int:
+        """Weight bytes that one step reads: every product's, once."""
+        facts = [self._source.tensors[linear.weight] for linear in linears(self.spec)]
+        return sum(found.size_bytes for found in facts)
+
     def close(self) -> None:
         """Free everything; may be repeated."""
         self.weights.close()
         self.pool.close()
-        self.kv.close()
+        super().close()
 
     def __enter__(self) -> Self:
         return self
