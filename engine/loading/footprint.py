@@ -16,6 +16,8 @@ FLOAT_BYTES = 4
 LAYOUT_SHARE = 0.03
 HIDDEN_COPIES = 4
 WIDE_COPIES = 3
+SCRATCH_BYTES = 16 << 20
+"""Attention partials of a step and scratch of each thread."""
 
 
 def footprint(
@@ -36,7 +38,7 @@ def footprint(
     logits = FLOAT_BYTES * spec.vocabulary * (streams + 1)
     return Footprint(
         weight_bytes=decoded if wide else stored + math.ceil(LAYOUT_SHARE * stored),
-        workspace_bytes=chunk_rows * row + logits,
+        workspace_bytes=chunk_rows * row + logits + SCRATCH_BYTES,
     )
 
 

@@ -82,6 +82,7 @@ def test_a_loaded_checkpoint_says_its_script(
     held = dict(ledger.pool(RAM).holders)
     assert set(held) - {"KV pages"} <= {"weights", "workspace"}
     assert len(held) >= 2
+    assert sum(held.values()) <= sum(planned.values())
     assert held["KV pages"] == planned["KV pages"] + planned["kept states"]
     loaded.close()
     loaded.close()
