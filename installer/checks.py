@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from installer import models, start
+from installer.ending import end_well
 from installer.places import Places, places
-from installer.problems import SetupProblem
 from installer.report import Report
 
 LINTED = ("app", "engine", "kernels", "installer", "tests")
@@ -21,12 +21,13 @@ LINTED = ("app", "engine", "kernels", "installer", "tests")
 
 def main(arguments: Sequence[str]) -> int:
     """Run everything; ``arguments`` go to pytest. Returns 0 only when all checks passed."""
-    where, report = places(), Report()
-    try:
-        provide(where, report)
-    except SetupProblem as problem:
-        report.say(f"hearth: {problem.sentence}")
-        return problem.exit_code
+    report = Report()
+    return end_well(lambda: check(arguments, places(), report), report)
+
+
+def check(arguments: Sequence[str], where: Places, report: Report) -> int:
+    """Provide what the tests need, run every check, then pytest."""
+    provide(where, report)
     failed = [name for name, order in checks(where) if not passes(name, order, where.root, report)]
     if failed:
         report.say(f"failed before the tests: {', '.join(failed)}")

@@ -9,35 +9,27 @@ import sys
 from collections.abc import Sequence
 
 from installer import environment
-from installer.alone import alone
+from installer.ending import end_well
 from installer.places import places
-from installer.problems import SetupProblem
 from installer.report import Report
-
-EXIT_INTERRUPTED = 130
+from installer.system.alone import alone
 
 
 def main(arguments: Sequence[str]) -> int:
     """Prepare the environment, then hand over to it; returns the exit code."""
     wish, passed_on = parse(arguments)
-    where, report = places(), Report()
-    try:
-        tests = wish.command == "test"
-        if not environment.is_ready(where, tests=tests, backend=wish.torch):
-            with alone(where.root, report):
-                environment.prepare(where, report, tests=tests, backend=wish.torch)
-        module = "installer.checks" if wish.command == "test" else "installer.start"
-        return hand_over([str(where.python), "-P", "-m", module, *passed_on])
-    except SetupProblem as problem:
-        report.say(f"hearth: {problem.sentence}")
-        return problem.exit_code
-    except KeyboardInterrupt:
-        report.say("hearth: interrupted; start the same command again to go on.")
-        return EXIT_INTERRUPTED
-    except OSError as error:
-        place = f" ({error.filename})" if error.filename else ""
-        report.say(f"hearth: the system refused: {error.strerror or error}{place}.")
-        return 1
+    report = Report()
+    return end_well(lambda: set_up(wish, passed_on, report), report)
+
+
+def set_up(wish: argparse.Namespace, passed_on: Sequence[str], report: Report) -> int:
+    """Prepare the environment unless it is ready, and hand over to it."""
+    where, tests = places(), wish.command == "test"
+    if not environment.is_ready(where, tests=tests, backend=wish.torch):
+        with alone(where.root, report):
+            environment.prepare(where, report, tests=tests, backend=wish.torch)
+    module = "installer.checks" if tests else "installer.start"
+    return hand_over([str(where.python), "-P", "-m", module, *passed_on])
 
 
 def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:

@@ -11,43 +11,45 @@ import runpy
 import sys
 from collections.abc import Sequence
 
-from app.cli.options import Options, WindowOptions, parse
+from app.cli.options import WindowOptions, parse
 from app.desktop.display import has_display
 from app.directories import Directories, directories, make_private
 from app.errors import AppError
 from installer import environment, models, stamp
-from installer.alone import alone
+from installer.ending import end_well
 from installer.places import Places, places
 from installer.problems import SetupProblem
 from installer.report import Report
 from installer.system import qt_libraries
+from installer.system.alone import alone
 
 
 def main(arguments: Sequence[str]) -> int:
     """Complete what a start needs, then become the app; returns only when that is not possible."""
-    where, report = places(), Report()
-    try:
-        provide(parse(arguments), where, report)
-    except AppError as error:
-        report.say(f"hearth: {error.sentence}")
-        return error.exit_code
-    except SetupProblem as problem:
-        report.say(f"hearth: {problem.sentence}")
-        return problem.exit_code
+    report = Report()
+    code = end_well(lambda: provide(arguments, places(), report), report)
+    if code != 0:
+        return code
     sys.argv = ["hearth", *arguments]
     runpy.run_module("app", run_name="__main__")
     return 0
 
 
-def provide(options: Options, where: Places, report: Report) -> None:
-    """Bring what these options need and an installation from the lock does not have.
+def provide(arguments: Sequence[str], where: Places, report: Report) -> int:
+    """Bring what the app needs for these arguments and the lock does not have; returns 0.
 
     Raises:
-        SetupProblem: the starter model cannot be fetched, or a library may not be installed.
+        SetupProblem: the arguments make no sense, the starter model cannot be fetched, or a
+            library may not be installed.
     """
-    provide_starter(directories(options.data_directory), where, report)
+    try:
+        options = parse(arguments)
+        provide_starter(directories(options.data_directory), where, report)
+    except AppError as error:
+        raise SetupProblem(error.sentence, error.exit_code) from error
     if isinstance(options, WindowOptions) and has_display(os.environ):
         provide_qt(where, report)
+    return 0
 
 
 def provide_starter(folders: Directories, where: Places, report: Report) -> None:

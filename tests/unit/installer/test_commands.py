@@ -11,11 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from installer.alone import alone
 from installer.commands import main, parse
 from installer.places import ROOT
 from installer.problems import SetupProblem
 from installer.report import Report
+from installer.system.alone import alone
 
 BOOTSTRAP = ROOT / "installer" / "bootstrap.py"
 
@@ -77,7 +77,7 @@ def test_a_second_set_up_of_the_same_checkout_waits_and_is_refused_in_the_end(
 
 def test_a_child_that_outlives_a_killed_set_up_still_holds_the_checkout(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from installer.alone import alone\n"
+        "import sys; from pathlib import Path; from installer.system.alone import alone\n"
         "from installer.report import Report\n"
         "from installer.system.children import run\n"
         "with alone(Path(sys.argv[1]), Report()):\n"
