@@ -95,8 +95,7 @@ class NativeBuffers:
         self.dense_scratch = torch.zeros(sizes.threads, sizes.dense_scratch)
         self.chunk_scratch = torch.zeros(sizes.threads, sizes.chunk_scratch)
         self._codes = torch.zeros(sizes.step_rows, sizes.inputs, dtype=torch.int16)
-        self._scales = torch.zeros(sizes.step_rows, sizes.inputs // GROUP)
-        self._sums = torch.zeros(sizes.step_rows, sizes.inputs // GROUP)
+        self._scales_and_sums = torch.zeros(2, sizes.step_rows, sizes.inputs // GROUP)
         self._angles: dict[RopeSpec, torch.Tensor] = {}
 
     def angles(self, rope: RopeSpec) -> torch.Tensor:
@@ -114,8 +113,8 @@ class NativeBuffers:
         return Activations(
             self.values.data_ptr(),
             self._codes.data_ptr(),
-            self._scales.data_ptr(),
-            self._sums.data_ptr(),
+            self._scales_and_sums[0].data_ptr(),
+            self._scales_and_sums[1].data_ptr(),
             self.sizes.inputs,
             self.sizes.inputs // GROUP,
         )
