@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -16,6 +17,7 @@ import torch
 
 from engine.device import device_facts
 from kernels.cpu.library import Library
+from kernels.cpu.records import Isa
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICIES = {0: "other", 1: "fifo", 2: "round robin"}
@@ -39,8 +41,22 @@ class Spread:
         return f"{self.median:.1f} ({self.lowest:.1f} - {self.highest:.1f})"
 
 
-def machine(threads: int, isa: str) -> dict[str, Any]:
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """The arguments that every benchmark of the native library has."""
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--isa", type=_isa, help="avx2 or avx512; the best there is if left out")
+
+
+def _isa(name: str) -> Isa:
+    found = {"avx2": Isa.AVX2, "avx512": Isa.AVX512}.get(name)
+    if found is None or found > Library().best_isa():
+        raise argparse.ArgumentTypeError(f"{name} is not an instruction set of this processor")
+    return found
+
+
+def machine(threads: int, isa: Isa | None) -> dict[str, Any]:
     """Facts of this machine and build, for the JSON line."""
+    best = Library().best_isa()
     facts = device_facts(None)
     policy = os.sched_getscheduler(0) if hasattr(os, "sched_getscheduler") else 0
     return {
@@ -49,8 +65,8 @@ def machine(threads: int, isa: str) -> dict[str, Any]:
         "capabilities": list(facts.capabilities),
         "system": f"{platform.system()} {platform.machine()}",
         "threads": threads,
-        "isa": isa,
-        "best_isa": Library().best_isa().name.lower(),
+        "isa": (isa or best).name.lower(),
+        "best_isa": best.name.lower(),
         "scheduling": POLICIES.get(policy, str(policy)),
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "torch": torch.__version__,

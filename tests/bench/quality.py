@@ -29,8 +29,7 @@ from engine.models import model_spec
 from engine.models.spec import Linear
 from engine.text.tokenizer import Tokenizer
 from kernels.cpu import cases, reference
-from kernels.cpu.records import Isa
-from tests.bench._facts import ROOT, machine, print_json
+from tests.bench._facts import ROOT, add_common, machine, print_json
 from tests.bench._peer import Divergence, SavedLogits, run_divergence
 from tests.helpers.models import gemma_path, smol_path
 from tests.helpers.native_model import Both, NativeSide, TorchSide, steps
@@ -110,8 +109,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--model", type=Path, action="append", help="may be repeated")
     parser.add_argument("--peer-kld", type=Path, help="llama-perplexity")
     parser.add_argument("--tokens", type=int, default=2000)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--isa", type=lambda name: Isa[name.upper()], help="avx2 or avx512")
+    add_common(parser)
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     found, good = {}, True
@@ -119,9 +117,8 @@ def main(arguments: Sequence[str]) -> int:
         figures = _judged(path, options)
         found[path.name] = figures
         good = _table(path.name, figures) and good
-    isa = options.isa.name.lower() if options.isa else "best"
-    print_json({"bench": "quality", "tokens": options.tokens} | machine(options.threads, isa)
-               | {"models": found})  # fmt: skip
+    record = {"bench": "quality", "tokens": options.tokens, "models": found}
+    print_json(record | machine(options.threads, options.isa))
     return 0 if good else 1
 
 

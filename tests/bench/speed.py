@@ -23,7 +23,7 @@ from engine.cache.pages import PAGE_ROWS
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import CheckpointSource
 from kernels.cpu.records import Isa
-from tests.bench._facts import Spread, machine, print_json
+from tests.bench._facts import Spread, add_common, machine, print_json
 from tests.bench._peer import Bench, Speed
 from tests.helpers.lone_model import relative_l2
 from tests.helpers.models import smol_path
@@ -51,8 +51,7 @@ def main(arguments: Sequence[str]) -> int:
                 print("too far from the reference: no speed is printed")
                 return 1
             found[path.name] = _measured(source, path, options)
-    isa = options.isa.name.lower() if options.isa else "best"
-    print_json({"bench": "speed"} | machine(options.threads, isa) | {"models": found})
+    print_json({"bench": "speed"} | machine(options.threads, options.isa) | {"models": found})
     return 0
 
 
@@ -60,9 +59,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench speed")
     parser.add_argument("--model", type=Path, action="append", help="may be repeated")
     parser.add_argument("--peer", type=Path, help="llama-bench")
-    parser.add_argument("--threads", type=int, default=2)
+    add_common(parser)
     parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--isa", type=lambda name: Isa[name.upper()], help="avx2 or avx512")
     return parser.parse_args(arguments)
 
 

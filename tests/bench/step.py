@@ -23,9 +23,9 @@ from engine.cache.pages import PAGE_ROWS
 from engine.checkpoint.open import open_checkpoint
 from engine.native.program import Program, RowArrays
 from kernels.cpu.library import Pool
-from kernels.cpu.records import Isa, Kind, Operation, Product, Rows
+from kernels.cpu.records import Kind, Operation, Product, Rows
 from kernels.quant.facts import FACTS_BY_TYPE
-from tests.bench._facts import machine, print_json
+from tests.bench._facts import add_common, machine, print_json
 from tests.helpers.models import smol_path
 from tests.helpers.native_model import NativeSide
 
@@ -67,8 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench step")
     parser.add_argument("--model", type=Path, default=None)
     parser.add_argument("--depth", type=int, default=512, help="a multiple of 256")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--isa", type=lambda name: Isa[name.upper()], help="avx2 or avx512")
+    add_common(parser)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     path = options.model or smol_path()
@@ -80,8 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         native.fill_pages()
         chunk, step = _measured(native, options.depth)
     record = {"bench": "step", "model": path.name, "depth": options.depth}
-    isa = options.isa.name.lower() if options.isa else "best"
-    record |= machine(options.threads, isa) | {"chunk": chunk, "step": step}
+    record |= machine(options.threads, options.isa) | {"chunk": chunk, "step": step}
     print_json(record)
     return 0
 
