@@ -62,9 +62,7 @@ def _run(places: Directories, command: EngineCommand) -> int:
     from PySide6.QtWidgets import QApplication  # noqa: PLC0415
 
     from app.composition import Application  # noqa: PLC0415
-    from app.desktop.immortal import make_constants_immortal  # noqa: PLC0415
 
-    make_constants_immortal()
     application = QApplication(["hearth"])
     application.setApplicationName("Hearth")
     application.setDesktopFileName("hearth")

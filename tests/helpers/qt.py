@@ -10,14 +10,11 @@ from PySide6.QtGui import QFont, QFontDatabase, QKeyEvent, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.desktop.immortal import make_constants_immortal
-
 LIMIT_S = 20.0
 
 
 def application() -> QApplication:
     """The one QApplication of the process."""
-    make_constants_immortal()
     there = QApplication.instance()
     return there if isinstance(there, QApplication) else QApplication(["hearth"])
 
