@@ -14,7 +14,7 @@ from typing import Final
 GROUP: Final = 32
 PAGE_ROWS: Final = 256
 WEIGHTS_A_PRODUCT: Final = 3
-TILE_ROWS: Final = 12
+TILE_ROWS: Final = 8
 """The most rows of a tile; packed inputs are filled up to a multiple of it."""
 
 

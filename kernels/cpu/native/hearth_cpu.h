@@ -106,7 +106,7 @@ typedef struct {
     int64_t count;
     float *scratch; /* dense only: a piece of scratch_stride floats a thread */
     int64_t scratch_stride;
-    float *packed; /* dense only: the inputs of all rows, up to a whole tile of 12 */
+    float *packed; /* dense only: the inputs of all rows, up to a whole tile of 8 */
 } hearth_product;
 
 /* cosines and sines of position * frequency, for `pairs` frequencies. */
