@@ -132,7 +132,16 @@ class Serving:
 
     def _open(self, stream: Stream) -> PagesRefused | None:
         alone = not self._queues.running
-        return open_stream(stream, self._served, self._clock, alone=alone)
+        refused = open_stream(stream, self._served, self._clock, alone=alone)
+        if refused is None:
+            request = stream.request
+            _LOG.info(
+                "stream opened request=%d prompt_tokens=%d resumed_tokens=%d",
+                request.number,
+                request.prompt_tokens,
+                stream.position,
+            )
+        return refused
 
     def _fill(self, run: _Run) -> None:
         """Compute one prompt chunk; after the last one, draw the first token."""

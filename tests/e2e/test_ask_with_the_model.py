@@ -68,9 +68,8 @@ def test_a_stored_conversation_is_answered_and_followed_up(tmp_path: Path) -> No
 
 def test_ctrl_c_while_a_long_prompt_is_read_stops_it(tmp_path: Path) -> None:
     with asking(tmp_path, "--json", "-", stdin=LONG) as child:
-        log = wait_for_log(tmp_path, "model loaded")
+        log = wait_for_log(tmp_path, "stream opened")
         pid = int(log.split("engine started pid=")[1].split()[0])
-        time.sleep(0.5)
         child.send_signal(signal.SIGINT)
         assert child.stdout is not None
         found = json.loads(child.stdout.read())
