@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,8 @@ from tests.helpers import census
 from tests.helpers.loud_log import LoudRecords, listen_to_qt
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+# A shell's background job ignores Ctrl+C, and so would every command that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
