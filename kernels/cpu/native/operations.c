@@ -21,13 +21,16 @@ static void prepare_groups(const hearth_activations *to, int64_t row, int64_t fi
     float *scales = to->scales + row * to->group_stride, *sums = to->sums + row * to->group_stride;
     for (int64_t g = first; g < last; g++) {
         const float *group = values + g * HEARTH_GROUP;
-        lanes top = lanes_abs(lanes_load(group));
-        for (int i = LANES; i < HEARTH_GROUP; i += LANES) {
-            top = lanes_max(top, lanes_abs(lanes_load(group + i)));
+        lanes top = lanes_zero(), odd = lanes_zero();
+        for (int i = 0; i < HEARTH_GROUP; i += LANES) {
+            lanes value = lanes_load(group + i);
+            top = lanes_max(top, lanes_abs(value));
+            odd = lanes_add(odd, lanes_sub(value, value));
         }
         float largest = lanes_top(top);
         float inverse = largest > 0.0f ? 32767.0f / largest : 0.0f;
-        scales[g] = largest * (1.0f / 32767.0f);
+        /* a NaN or an infinity has no code: the scale carries it on, as NaN; else this adds 0 */
+        scales[g] = largest * (1.0f / 32767.0f) + lanes_sum(odd);
         sums[g] = scales[g] * (float)codes_store(codes + g * HEARTH_GROUP, group, inverse);
     }
 }

@@ -48,6 +48,20 @@ def test_activations_become_the_nearest_codes(
         assert found.padding_untouched()
 
 
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf")])
+def test_a_value_that_is_no_number_reaches_every_result_of_its_row(
+    pool: Pool, wrong: float
+) -> None:
+    """int16 has no code for it, and a finite result would hide a failure of the model."""
+    x = values(2, 96)
+    x[0, 37] = wrong
+    matrix = Matrix("q4_0", cases.random_weight("q4_0", 9, 96))
+    for weight in ways(pool, "q4_0", matrix):
+        found = multiply(pool, Inputs.of(pool, x), [weight], plain_rows(2).record()).values
+        assert found[0].isnan().all()
+        assert found[1].isfinite().all(), "the control: the other row"
+
+
 def test_the_largest_of_a_group_gets_the_largest_code(pool: Pool) -> None:
     x = torch.linspace(-1.0, 0.5, 32).view(1, 32)
     found = Inputs.of(pool, x)
