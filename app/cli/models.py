@@ -52,9 +52,7 @@ def models(
     facts = inspected(entries, make_command)
     lines = tuple(line_of(entry, facts.get(str(entry.path))) for entry in entries)
     if options.json:
-        output.json(
-            ModelsReport(models=lines, problems=found.problems, folder=str(places.models))
-        )
+        output.json(ModelsReport(models=lines, problems=found.problems, folder=str(places.models)))
         return 0
     for line in lines:
         output.line(sentence(line))

@@ -1,4 +1,4 @@
-"""Running a ``ModelSpec`` in torch: prompt chunks for every backend of the CPU, and references."""
+"""Running a ``ModelSpec`` in torch: the float32 reference, and where no native library can run."""
 
 from engine.forward.model import TorchForward, Wanted
 from engine.forward.products import DequantizedProducts, Products

@@ -1,7 +1,7 @@
 """A model as frozen facts: which tensors, in which order, with which numbers.
 
 A family file turns a checkpoint's metadata into one ``ModelSpec``; the executors
-(``engine.forward`` for prompts and references, ``engine.step`` for generated rows) read nothing
+(``engine.native`` on the CPU library, ``engine.forward`` in torch for references) read nothing
 else. No torch here.
 """
 

@@ -35,6 +35,8 @@ DECLARED = {
     "triton": "MIT License",
     "triton-windows": "MIT License",
 }
+
+
 def main() -> int:
     """Write the page; fails on a package whose licence nobody states."""
     parts = []

@@ -239,9 +239,7 @@ def test_ctrl_c_still_prints_the_object(profile: Path) -> None:
     assert strict(ended.out)["stop_reason"] == "stopped"
 
 
-@pytest.mark.parametrize(
-    "script", [Script(load_s=30), Script(welcome_s=30), Script(prompt_s=30)]
-)
+@pytest.mark.parametrize("script", [Script(load_s=30), Script(welcome_s=30), Script(prompt_s=30)])
 def test_ctrl_c_before_the_reply_leaves_no_engine(profile: Path, script: Script) -> None:
     begun = time.monotonic()
     assert interrupted(profile, "--json", script=script).code == 130

@@ -29,9 +29,7 @@ class Ended:
     err: str
 
 
-def hearth(
-    script: Script, *arguments: str | os.PathLike[str] | bytes, stdin: bytes = b""
-) -> Ended:
+def hearth(script: Script, *arguments: str | os.PathLike[str] | bytes, stdin: bytes = b"") -> Ended:
     """Run the command to its end."""
     ended = subprocess.run(
         command(script, *arguments),

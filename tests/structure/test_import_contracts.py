@@ -30,9 +30,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The product without its tests, in a folder of its own."""
     folder = tmp_path_factory.mktemp("copy")
     for package in PACKAGES:
-        shutil.copytree(
-            ROOT / package, folder / package, ignore=lambda _, names: unwanted(names)
-        )
+        shutil.copytree(ROOT / package, folder / package, ignore=lambda _, names: unwanted(names))
     shutil.copy(ROOT / "pyproject.toml", folder)
     return folder
 

@@ -154,7 +154,7 @@ def test_speeds_are_medians_with_their_range() -> None:
 
 def fake_peer(folder: Path, text: str) -> Peer:
     program = folder / "llama-bench"
-    program.write_text(f"#!/bin/sh\necho \"$@\" > {folder}/seen\n{text}\n")
+    program.write_text(f'#!/bin/sh\necho "$@" > {folder}/seen\n{text}\n')
     program.chmod(0o755)
     return Peer(program)
 

@@ -15,9 +15,7 @@ def turn(number: int, parent: int | None, role: Role = "user", text: str = "", n
 
 
 def conversation(*turns: Turn, leaf: int | None = None, system: str | None = None) -> Conversation:
-    empty = Conversation(
-        id=1, title="t", created_ms=0, updated_ms=0, system=system, leaf=leaf
-    )
+    empty = Conversation(id=1, title="t", created_ms=0, updated_ms=0, system=system, leaf=leaf)
     return with_turns(empty, turns)
 
 

@@ -77,9 +77,7 @@ def test_a_blob_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
         BlobFolder(tmp_path).get("a" * 64)
 
 
-@pytest.mark.parametrize(
-    ("number", "kind"), [(errno.ENOSPC, StoreFull), (errno.EIO, StoreError)]
-)
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, StoreFull), (errno.EIO, StoreError)])
 def test_a_full_disk_keeps_no_half_blob(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[StoreError]
 ) -> None:

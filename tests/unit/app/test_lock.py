@@ -55,8 +55,10 @@ def test_a_child_of_the_owner_does_not_keep_the_lock(file: Path) -> None:
     lock = DirectoryLock(file, "the window")
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         lock.close()
-        DirectoryLock(file, "hearth ask").close()
+        with DirectoryLock(file, "hearth ask"):
+            owner = read_owner(file)
         child.kill()
+    assert owner is not None and owner.what == "hearth ask"
 
 
 def test_the_owner_is_forgotten_at_close_and_close_may_be_repeated(file: Path) -> None:
@@ -98,7 +100,9 @@ def test_without_locks_in_the_file_system_the_text_decides(
 @pytest.mark.parametrize("content", [b"", b"garbage", b"{}", b'{"pid": "x"}'])
 def test_a_lock_file_that_says_nothing_is_no_obstacle(file: Path, content: bytes) -> None:
     file.write_bytes(content)
-    DirectoryLock(file, "the window").close()
+    with DirectoryLock(file, "the window"):
+        owner = read_owner(file)
+    assert owner is not None and owner.pid == os.getpid()
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_logits_are_only_read() -> None:
     logits = gaussian(5000)
     logits.flags.writeable = False
     for how in (rule(), rule(top_k=40), rule(top_p=0.9), rule(0.0)):
-        draw(logits, how, 3)
+        assert 0 <= draw(logits, how, 3) < len(logits)
 
 
 def test_a_derived_seed_depends_on_the_prompt_and_the_sibling_and_fits_any_json_reader() -> None:

@@ -89,6 +89,7 @@ def test_closing_twice_releases_once(full: PagePool) -> None:
     lane.extend(CHUNK)
     lane.close()
     lane.close()
+    assert full.available_pages == full.page_count
 
 
 @pytest.mark.parametrize("rows", [0, -1, CHUNK + 1])

@@ -200,3 +200,5 @@ def test_a_cancelled_alarm_never_rings() -> None:
     unused.cancel()
     unused.start()
     time.sleep(0.05)
+    alarms = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+    assert alarms == [], "a timer still runs"

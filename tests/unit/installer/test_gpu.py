@@ -10,9 +10,7 @@ MODULE = (
     "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 07:18:29 UTC 2025\n"
     "GCC version:  gcc version 12.2.0\n"
 )
-OPEN_MODULE = (
-    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build\n"
-)
+OPEN_MODULE = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build\n"
 
 
 def test_nvidia_smi_names_gpu_driver_and_capability() -> None:
@@ -46,9 +44,7 @@ def test_a_file_that_names_no_driver_is_no_gpu() -> None:
         (Gpu("A", 595, None), True, "cuda", "CUDA build"),
     ],
 )
-def test_the_build_fits_the_machine(
-    gpu: Gpu | None, locked: bool, backend: str, said: str
-) -> None:
+def test_the_build_fits_the_machine(gpu: Gpu | None, locked: bool, backend: str, said: str) -> None:
     choice = choose(gpu, cuda_locked=locked)
     assert choice.backend == backend
     assert said in choice.reason
