@@ -15,13 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from kernels.cpu.records import Activations, Isa, Operation, Rows, Target, Weight
+from kernels.cpu.records import Activations, Isa, Operation, Rows, Weight
 
 if TYPE_CHECKING:
     import torch
 
 _NAMES = {"linux": "hearth_cpu-linux-x86_64.so", "win32": "hearth_cpu-windows-x86_64.dll"}
-_ITEM_BYTES = {4: Target.FLOAT32, 2: Target.BFLOAT16}
 
 
 class LibraryUnavailable(Exception):
@@ -56,7 +55,6 @@ class Library:
             ctypes.POINTER(Weight),
             c_int64,
             c_int64,
-            c_int32,
             c_void_p,
             c_int64,
         )
@@ -106,15 +104,13 @@ class Pool:
         """Decode weight rows ``first ...`` of a weight as the file stores it into ``to``.
 
         Args:
-            to: [rows, columns], float32 or bfloat16, rows contiguous.
+            to: [rows, columns], float32, rows contiguous.
         """
-        target = _ITEM_BYTES[to.element_size()]
         self._library.decode(
             self._open(),
             ctypes.byref(weight),
             first,
             to.shape[0],
-            int(target),
             to.data_ptr(),
             to.stride(0),
         )

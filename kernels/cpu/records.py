@@ -26,13 +26,6 @@ class Isa(IntEnum):
     AVX512 = 2
 
 
-class Target(IntEnum):
-    """What weights are decoded to."""
-
-    FLOAT32 = 0
-    BFLOAT16 = 1
-
-
 class Kind(IntEnum):
     """Operations of a step."""
 

@@ -47,8 +47,6 @@ enum hearth_format {
 /* AVX2 includes FMA and F16C, AVX512 includes VNNI. */
 enum hearth_isa { HEARTH_ISA_NONE = 0, HEARTH_ISA_AVX2 = 1, HEARTH_ISA_AVX512 = 2 };
 
-enum hearth_target { HEARTH_TO_F32 = 0, HEARTH_TO_BF16 = 1 };
-
 /* Inputs of a product: rows of float values, and the same as int16 with a scale a group.
  * values[row * value_stride + k]; codes likewise; scales and sums[row * group_stride + k / 32].
  * value == code * scale up to half a step; sums are scale * (sum of the group's codes).
@@ -223,10 +221,10 @@ HEARTH_API void hearth_step(hearth_pool *pool, const hearth_operation *operation
 HEARTH_API int64_t hearth_layout_bytes(const hearth_pool *pool, const hearth_weight *weight);
 /* Lays `weight`, as the file stores it, out in strips: a permutation, no value changes. */
 HEARTH_API void hearth_layout(hearth_pool *pool, const hearth_weight *weight, uint8_t *to);
-/* weight rows [first, first + rows) as float or bfloat16 into `to`, `to_stride` elements a row. */
+/* weight rows [first, first + rows) as floats into `to`, `to_stride` elements a row. */
 /* Not for strips. */
 HEARTH_API void hearth_decode(hearth_pool *pool, const hearth_weight *weight, int64_t first,
-                              int64_t rows, int32_t target, void *to, int64_t to_stride);
+                              int64_t rows, float *to, int64_t to_stride);
 /* Floats of scratch that a thread needs for dense products of at most `rows` rows. */
 HEARTH_API int64_t hearth_dense_scratch(int32_t isa, int64_t rows);
 /* Floats of scratch that a thread needs for a chunk's attention. */

@@ -540,36 +540,13 @@ static void gate(const hearth_team *team, const void *record, const hearth_rows 
     }
 }
 
-/* bfloat16, to nearest with ties to even; NaN stays NaN */
-static void store_bf16(uint16_t *to, const float *from, int64_t columns) {
-    for (int64_t k = 0; k < columns; k++) {
-        uint32_t bits;
-        __builtin_memcpy(&bits, from + k, 4);
-        uint32_t rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
-        to[k] = (uint16_t)(from[k] == from[k] ? rounded : (bits >> 16 | 0x40u));
-    }
-}
-
 static void decode(const hearth_team *team, const hearth_decoding *work) {
-    enum { CHUNK = 4096 };
     const hearth_weight *weight = work->weight;
     int64_t first, last;
     hearth_share(team, work->rows, &first, &last);
     for (int64_t row = first; row < last; row++) {
         const uint8_t *from = weight->bytes + (work->first + row) * weight->row_bytes;
-        if (work->target == HEARTH_TO_F32) {
-            decode_row(weight->format, from, weight->columns,
-                       (float *)work->to + row * work->to_stride);
-            continue;
-        }
-        uint16_t *to = (uint16_t *)work->to + row * work->to_stride;
-        for (int64_t k = 0; k < weight->columns; k += CHUNK) {
-            float floats[CHUNK];
-            int64_t count = weight->columns - k < CHUNK ? weight->columns - k : CHUNK;
-            decode_row(weight->format, from + k * weight->row_bytes / weight->columns, count,
-                       floats);
-            store_bf16(to + k, floats, count);
-        }
+        decode_row(weight->format, from, weight->columns, work->to + row * work->to_stride);
     }
 }
 

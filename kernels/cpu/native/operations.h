@@ -17,9 +17,8 @@ typedef struct {
     const hearth_weight *weight;
     int64_t first;
     int64_t rows;
-    void *to;
+    float *to;
     int64_t to_stride;
-    int32_t target;
 } hearth_decoding;
 
 typedef struct {

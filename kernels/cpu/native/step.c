@@ -93,8 +93,8 @@ static void run_decoding(const hearth_team *team, const void *argument) {
 }
 
 void hearth_decode(hearth_pool *pool, const hearth_weight *weight, int64_t first, int64_t rows,
-                   int32_t target, void *to, int64_t to_stride) {
-    decoding work = {operations_of(pool), {weight, first, rows, to, to_stride, target}};
+                   float *to, int64_t to_stride) {
+    decoding work = {operations_of(pool), {weight, first, rows, to, to_stride}};
     hearth_pool_run(pool, run_decoding, &work);
 }
 
