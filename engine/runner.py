@@ -15,6 +15,7 @@ import torch
 
 from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
+from engine.cache.recurrent import RecurrentArena
 from engine.checkpoint.source import CheckpointSource
 from engine.config import EngineConfig
 from engine.memory.ledger import Ledger
@@ -26,6 +27,7 @@ class RunnerParts:
     """What a runner is built from.
 
     Attributes:
+        recurrent: None for a model without recurrent layers.
         context_tokens: the longest stream; scratch is sized for it.
         streams: the most rows of one step.
         progress: called with bytes done and in all while weights are prepared.
@@ -35,6 +37,7 @@ class RunnerParts:
     spec: ModelSpec
     source: CheckpointSource
     kv: KvArena
+    recurrent: RecurrentArena | None
     config: EngineConfig
     context_tokens: int
     streams: int

@@ -120,6 +120,7 @@ class Lane:
 
     Attributes:
         length: rows that have pages, those being computed included.
+        recurrent_slot: of the stream's recurrent state; None for a model without one.
         need_rows: rows that were promised.
     """
 
@@ -127,6 +128,7 @@ class Lane:
         self._tables = tuple(tables)
         self._chunk_rows = chunk_rows
         self.need_rows = need_rows
+        self.recurrent_slot: int | None = None
         self.length = 0
 
     @classmethod

@@ -22,6 +22,7 @@ from engine.checkpoint.gguf_header import Header, parse_header
 from engine.checkpoint.gguf_tokenizer import generation_defaults, tokenizer_facts
 from engine.checkpoint.labels import LIMIT, file_label, plain
 from engine.checkpoint.source import (
+    Dialect,
     GenerationDefaults,
     MetadataValue,
     TensorFacts,
@@ -103,6 +104,11 @@ class GGUFCheckpoint:
                 f"{self._label}: general.architecture is missing or no word", file=self._label
             )
         return value
+
+    @property
+    def dialect(self) -> Dialect:
+        """GGUF's own."""
+        return Dialect.GGUF
 
     @property
     def metadata(self) -> Mapping[str, MetadataValue]:

@@ -9,9 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
+
+
+class Dialect(Enum):
+    """Whose names and keys a checkpoint uses, and whose changes to the weights it carries.
+
+    ``GGUF``: llama.cpp's. ``PUBLISHED``: those of Hugging Face's transformers, as a model's makers
+    publish it. ``MLX``: the published names with the changes of mlx-lm's conversion.
+    """
+
+    GGUF = "gguf"
+    PUBLISHED = "published"
+    MLX = "mlx"
+
 
 MetadataScalar = int | float | bool | str
 MetadataValue = MetadataScalar | Sequence["MetadataValue"]
@@ -27,6 +41,9 @@ class TensorFacts:
         file: index into the source's ``files``.
         offset: of the first byte, from the start of that file.
         size_bytes: exact length; ``offset + size_bytes`` was checked against the file.
+        scales, minima: numbers in tensors of their own, which ``CheckpointSource.tensors`` does not
+            list: a value is ``code * scale + minimum``. Each stands for ``block`` elements.
+        block: (rows, columns) of the elements that share a scale; (1, 1) where there are none.
     """
 
     name: str
@@ -35,6 +52,15 @@ class TensorFacts:
     file: int
     offset: int
     size_bytes: int
+    scales: TensorFacts | None = None
+    minima: TensorFacts | None = None
+    block: tuple[int, int] = (1, 1)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes in the files, scales and minima included."""
+        parts = (self.scales, self.minima)
+        return self.size_bytes + sum(part.size_bytes for part in parts if part is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +119,12 @@ class CheckpointSource(Protocol):
         """The family key, as in the family table ("llama", "gemma3")."""
 
     @property
+    def dialect(self) -> Dialect:
+        """Whose names and keys these are."""
+
+    @property
     def metadata(self) -> Mapping[str, MetadataValue]:
-        """Key to value, as stored."""
+        """Key to value, as stored; of a config.json its keys joined by dots ("rope.theta")."""
 
     @property
     def tensors(self) -> Mapping[str, TensorFacts]:
@@ -117,7 +147,10 @@ class CheckpointSource(Protocol):
         """SHA-256 (hex) over header bytes and file sizes: the checkpoint's identity."""
 
     def tensor_bytes(self, name: str) -> memoryview:
-        """The tensor's bytes, mapped read-only from the file; valid until ``close``."""
+        """The tensor's bytes, mapped read-only from the file; valid until ``close``.
+
+        Also those of ``scales`` and ``minima``, by their own names.
+        """
 
     def close(self) -> None:
         """Unmap and close the files."""

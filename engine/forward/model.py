@@ -22,6 +22,7 @@ from engine.forward.attention import RowBlock, attend, row_blocks
 from engine.forward.products import Products
 from engine.forward.rotation import Rotation, rotation
 from engine.forward.weights import Weights
+from engine.models.parts import attention_of, feed_forward_of
 from engine.models.spec import (
     Activation,
     AttentionSpec,
@@ -83,10 +84,10 @@ class TorchForward:
         self._weights = weights
         self._products = products
         self._arenas = tuple(arenas)
-        self._norms = {norm.weight: weights.whole(norm.weight) for norm in _norms(spec)}
+        self._norms = {norm: weights.norm(norm) for norm in _norms(spec)}
         self._repeats = _repeats(spec)
         self._ropes = {
-            id(rope): rope for layer in spec.layers if (rope := layer.attention.rope) is not None
+            id(rope): rope for layer in spec.attentions if (rope := layer.rope) is not None
         }
         self._head = Linear(spec.head)
 
@@ -112,7 +113,7 @@ class TorchForward:
         last = self._spec.layers[-1]
         match wanted:
             case Wanted.NOTHING:
-                self._store(self._norm(x, last.attention_norm), last.attention, rows)
+                self._store(self._norm(x, last.mixer_norm), attention_of(last), rows)
                 return x.new_empty(0, self._spec.vocabulary)
             case Wanted.LAST:
                 tail = self._facts(lane, positions[-1:])
@@ -137,21 +138,21 @@ class TorchForward:
 
     def _block(self, x: torch.Tensor, layer: LayerSpec, rows: _Rows, asking: _Rows) -> torch.Tensor:
         """One block; ``asking`` are the rows that go on, all of ``rows`` or its last one."""
-        normed = self._norm(x, layer.attention_norm)
-        self._store(normed, layer.attention, rows)
+        attention = attention_of(layer)
+        normed = self._norm(x, layer.mixer_norm)
+        self._store(normed, attention, rows)
         if asking is not rows:
             count = len(asking.positions)
             x, normed = x[-count:].clone(), normed[-count:]
-        x.add_(
-            self._post(self._attention(normed, layer.attention, asking), layer.attention_post_norm)
-        )
-        normed = self._norm(x, layer.feed_forward_norm)
-        fed = self._feed_forward(normed, layer.feed_forward)
-        return x.add_(self._post(fed, layer.feed_forward_post_norm))
+        x.add_(self._post(self._attention(normed, attention, asking), layer.mixer_post_norm))
+        normed = self._norm(x, layer.branches[0].norm)
+        fed = self._feed_forward(normed, feed_forward_of(layer))
+        return x.add_(self._post(fed, layer.branches_post_norm))
 
     def _store(self, normed: torch.Tensor, attention: AttentionSpec, rows: _Rows) -> None:
         """Write the rows' K and V into their page."""
         shape = (-1, attention.kv_head_count, 1, attention.head_dim)
+        assert attention.key is not None and attention.value is not None
         key = self._products.multiply(normed, attention.key).view(shape)
         if attention.key_norm is not None:
             key = self._norm(key, attention.key_norm)
@@ -194,7 +195,7 @@ class TorchForward:
         return x if norm is None else self._norm(x, norm)
 
     def _norm(self, x: torch.Tensor, norm: Norm) -> torch.Tensor:
-        weight = self._norms[norm.weight]
+        weight = self._norms[norm]
         return functional.rms_norm(x, weight.shape, weight, norm.eps)
 
 
@@ -223,15 +224,17 @@ def _rotate(heads: torch.Tensor, out: torch.Tensor, rope: RopeSpec | None, rows:
 def _norms(spec: ModelSpec) -> list[Norm]:
     found: list[Norm | None] = [spec.final_norm]
     for layer in spec.layers:
-        found += [layer.attention_norm, layer.attention.query_norm, layer.attention.key_norm]
-        found += [layer.attention_post_norm, layer.feed_forward_norm, layer.feed_forward_post_norm]
+        mixer = layer.mixer
+        found += [layer.mixer_norm, layer.mixer_post_norm, layer.branches_post_norm]
+        if isinstance(mixer, AttentionSpec):
+            found += [mixer.query_norm, mixer.key_norm]
+        found += [branch.norm for branch in layer.branches]
     return [norm for norm in found if norm is not None]
 
 
 def _repeats(spec: ModelSpec) -> tuple[int, ...]:
     """Query heads a kv head, one entry a page group."""
     repeats = [1] * len(spec.groups)
-    for layer in spec.layers:
-        attention = layer.attention
+    for attention in spec.attentions:
         repeats[attention.group] = attention.head_count // attention.kv_head_count
     return tuple(repeats)

@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 
 from engine.forward.weights import Weights
-from engine.models.spec import Linear, ModelSpec
+from engine.models.spec import DeltaSpec, ExpertsSpec, FeedForwardSpec, Linear, Mixer, ModelSpec
 
 
 class Products(Protocol):
@@ -61,7 +61,26 @@ def linears(spec: ModelSpec) -> tuple[Linear, ...]:
     """Every product of a model in the order of computation, the head last."""
     found: list[Linear] = []
     for layer in spec.layers:
-        attention, feed_forward = layer.attention, layer.feed_forward
-        found += [attention.query, attention.key, attention.value, attention.output]
-        found += [feed_forward.gate, feed_forward.up, feed_forward.down]
+        found += _mixer_linears(layer.mixer)
+        for branch in layer.branches:
+            found += _body_linears(branch.body)
+            found += [] if branch.gate is None else [branch.gate]
+        if layer.per_layer is not None:
+            found += [layer.per_layer.gate, layer.per_layer.project]
+    if spec.per_layer is not None:
+        found.append(spec.per_layer.projection)
     return (*found, Linear(spec.head))
+
+
+def _mixer_linears(mixer: Mixer) -> list[Linear]:
+    if isinstance(mixer, DeltaSpec):
+        return [mixer.mixed, mixer.gate, mixer.beta, mixer.alpha, mixer.output]
+    own = (mixer.query, mixer.key, mixer.value, mixer.gate, mixer.output)
+    return [linear for linear in own if linear is not None]
+
+
+def _body_linears(body: FeedForwardSpec | ExpertsSpec) -> list[Linear]:
+    if isinstance(body, FeedForwardSpec):
+        return [body.gate, body.up, body.down]
+    inner = [linear for expert in body.experts for linear in _body_linears(expert)]
+    return [body.router, *inner]

@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from engine.checkpoint.source import CheckpointSource
-from engine.errors import UnsupportedFormat
+from engine.errors import InvariantBroken, UnsupportedFormat
+from engine.models.spec import Norm
 from kernels.quant import FORMATS
 
 SLAB_ELEMENTS = 1 << 22
@@ -35,6 +36,12 @@ class Weights:
             part = stored[first : first + slab].copy()
             decoded[first : first + slab] = self._decode(name, part)
         return decoded.view(shape)
+
+    def norm(self, norm: Norm) -> torch.Tensor:
+        """A norm's weight plus its offset: [width] float32."""
+        if norm.weight is None:
+            raise InvariantBroken("A norm without a weight was asked for its weight.")
+        return self.whole(norm.weight) + norm.offset
 
     def rows(self, name: str, indices: Sequence[int]) -> torch.Tensor:
         """Rows of a matrix decoded: [len(indices), columns] float32."""

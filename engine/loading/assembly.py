@@ -76,6 +76,7 @@ def assemble(
             spec=parts.spec,
             source=parts.source,
             kv=arena,
+            recurrent=None,
             config=config,
             context_tokens=parts.plan.context_tokens,
             streams=parts.streams,

@@ -10,7 +10,7 @@ import math
 
 from engine.checkpoint.source import CheckpointSource
 from engine.memory.placement import Footprint
-from engine.models.spec import LayerSpec, Linear, ModelSpec
+from engine.models.spec import AttentionSpec, FeedForwardSpec, LayerSpec, Linear, ModelSpec
 
 FLOAT_BYTES = 4
 LAYOUT_SHARE = 0.03
@@ -29,11 +29,9 @@ def footprint(
     the file: 6-bit scales become bytes, and a strip of rows is filled up.
     """
     tensors = source.tensors
-    stored = sum(facts.size_bytes for facts in tensors.values())
+    stored = sum(facts.stored_bytes for facts in tensors.values())
     decoded = FLOAT_BYTES * sum(math.prod(facts.shape) for facts in tensors.values())
-    widest = max(
-        tensors[linear.weight].shape[0] for layer in spec.layers for linear in _wide_linears(layer)
-    )
+    widest = max(_rows(source, linear) for layer in spec.layers for linear in _wide_linears(layer))
     row = FLOAT_BYTES * (HIDDEN_COPIES * spec.hidden + WIDE_COPIES * widest)
     logits = FLOAT_BYTES * spec.vocabulary * (streams + 1)
     return Footprint(
@@ -43,4 +41,13 @@ def footprint(
 
 
 def _wide_linears(layer: LayerSpec) -> tuple[Linear, ...]:
-    return (layer.feed_forward.gate, layer.feed_forward.up, layer.attention.query)
+    mixer = layer.mixer
+    found = [mixer.query if isinstance(mixer, AttentionSpec) else mixer.mixed]
+    found += [b.body.gate for b in layer.branches if isinstance(b.body, FeedForwardSpec)]
+    return tuple(found)
+
+
+def _rows(source: CheckpointSource, linear: Linear) -> int:
+    if linear.rows is not None:
+        return sum(count for _, count in linear.rows)
+    return source.tensors[linear.weight].shape[0]

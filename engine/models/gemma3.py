@@ -14,9 +14,11 @@ from engine.checkpoint.source import CheckpointSource
 from engine.errors import UnsupportedFamily
 from engine.models import layers, rope
 from engine.models.metadata import FamilyKeys, family_keys
+from engine.models.published import COMMON_NAMES, Published
 from engine.models.spec import (
     Activation,
     AttentionSpec,
+    Branch,
     LayerSpec,
     ModelSpec,
     PageGroupSpec,
@@ -29,6 +31,14 @@ DEFAULT_PATTERN = 6
 SLIDING_ROPE_BASE = 10000.0
 LARGEST_LAYER_COUNT = 62
 PATTERN_KEY = "attention.sliding_window_pattern"
+PUBLISHED = Published(
+    names={
+        **COMMON_NAMES,
+        "blk.*.post_attention_norm": "layers.*.post_attention_layernorm",
+        "blk.*.ffn_norm": "layers.*.pre_feedforward_layernorm",
+        "blk.*.post_ffw_norm": "layers.*.post_feedforward_layernorm",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +62,8 @@ def model_spec(source: CheckpointSource) -> ModelSpec:
         CheckpointUnreadable: a key or tensor is missing or has another type or shape.
         UnsupportedFamily: the file is a variant that does not run.
     """
-    keys = family_keys(source)
-    tensors = TensorNames(source)
+    keys = family_keys(source, PUBLISHED)
+    tensors = TensorNames(source, PUBLISHED.names)
     layers.refuse_experts(keys)
     _refuse_softcap(keys)
     geometry = layers.read_geometry(keys, tensors)
@@ -70,11 +80,11 @@ def model_spec(source: CheckpointSource) -> ModelSpec:
         vocabulary=geometry.vocabulary,
         hidden=geometry.hidden,
         context_tokens=geometry.context_tokens,
-        embedding="token_embd.weight",
+        embedding=tensors.name("token_embd.weight"),
         embedding_scale=float(geometry.hidden**0.5),
         layers=tuple(built),
         final_norm=tensors.norm("output_norm", geometry.hidden, geometry.eps),
-        head=layers.head_tensor(tensors, geometry),
+        head=layers.head_tensor(keys, tensors, geometry),
         groups=groups,
     )
     return replace(spec, notes=tensors.leftovers())
@@ -138,8 +148,8 @@ def _layer(
     kv_width = geometry.kv_head_count * geometry.head_dim
     hidden, eps = geometry.hidden, geometry.eps
     return LayerSpec(
-        attention_norm=tensors.norm(f"{stem}.attn_norm", hidden, eps),
-        attention=AttentionSpec(
+        mixer_norm=tensors.norm(f"{stem}.attn_norm", hidden, eps),
+        mixer=AttentionSpec(
             group=kind.group,
             slot=kind.slot,
             head_count=geometry.head_count,
@@ -155,10 +165,14 @@ def _layer(
             query_norm=tensors.norm(f"{stem}.attn_q_norm", geometry.head_dim, eps),
             key_norm=tensors.norm(f"{stem}.attn_k_norm", geometry.head_dim, eps),
         ),
-        feed_forward_norm=tensors.norm(f"{stem}.ffn_norm", hidden, eps),
-        feed_forward=layers.feed_forward(tensors, index, geometry, Activation.GELU_TANH),
-        attention_post_norm=tensors.norm(f"{stem}.post_attention_norm", hidden, eps),
-        feed_forward_post_norm=tensors.norm(f"{stem}.post_ffw_norm", hidden, eps),
+        branches=(
+            Branch(
+                tensors.norm(f"{stem}.ffn_norm", hidden, eps),
+                layers.feed_forward(tensors, index, geometry, Activation.GELU_TANH),
+            ),
+        ),
+        mixer_post_norm=tensors.norm(f"{stem}.post_attention_norm", hidden, eps),
+        branches_post_norm=tensors.norm(f"{stem}.post_ffw_norm", hidden, eps),
     )
 
 

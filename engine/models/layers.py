@@ -121,11 +121,16 @@ def feed_forward(
     )
 
 
-def head_tensor(tensors: TensorNames, geometry: Geometry) -> str:
-    """The tensor that makes the logits: ``output`` where the file has one, else the embedding."""
+def head_tensor(keys: FamilyKeys, tensors: TensorNames, geometry: Geometry) -> str:
+    """The tensor that makes the logits: ``output`` where the file has one, else the embedding.
+
+    A published checkpoint whose config ties the two may hold a copy, which is left alone.
+    """
     shape = (geometry.vocabulary, geometry.hidden)
     if tensors.has("output.weight"):
-        return tensors.checked("output.weight", shape)
+        own = tensors.checked("output.weight", shape)
+        if not keys.flag("tied", False):
+            return own
     return tensors.checked("token_embd.weight", shape)
 
 

@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeGuard
 
-from engine.checkpoint.source import CheckpointSource, MetadataValue
+from engine.checkpoint.source import CheckpointSource, Dialect, MetadataValue
 from engine.errors import CheckpointUnreadable
+from engine.models.published import Published, published_values
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyKeys:
-    """The metadata under one architecture's prefix, as in ``llama.block_count``.
+    """The metadata of one family, by GGUF's keys without their prefix ("block_count").
 
     Attributes:
         file: file name for messages.
-        prefix: architecture name that every key begins with.
+        prefix: the architecture's name, which GGUF's keys begin with.
+        values: by key.
+        spelled: by key, what the file itself calls it; where missing, GGUF's way.
     """
 
     file: str
     prefix: str
-    metadata: Mapping[str, MetadataValue]
+    values: Mapping[str, MetadataValue]
+    spelled: Mapping[str, str] = field(default_factory=dict)
 
     def count(self, key: str, default: int | None = None) -> int:
         """A whole number of 1 or more; without ``default`` the key must be there."""
@@ -76,23 +80,30 @@ class FamilyKeys:
             raise self._refusal(key, value, "a text")
         return value
 
+    def flag(self, key: str, default: bool) -> bool:
+        """A truth value, ``default`` where the file does not say."""
+        value = self._value(key, default)
+        if not isinstance(value, bool):
+            raise self._refusal(key, value, "true or false")
+        return value
+
     def has(self, key: str) -> bool:
         """Whether the file has the key."""
-        return self._full(key) in self.metadata
+        return key in self.values
 
     def raw(self, key: str) -> MetadataValue | None:
         """The value as stored, None where the file does not say."""
-        return self.metadata.get(self._full(key))
+        return self.values.get(key)
 
     def refusal(self, key: str, wanted: str) -> CheckpointUnreadable:
         """The error for a key whose value is there but makes no sense."""
         return self._refusal(key, self.raw(key), wanted)
 
     def _full(self, key: str) -> str:
-        return f"{self.prefix}.{key}"
+        return self.spelled.get(key, f"{self.prefix}.{key}")
 
     def _value(self, key: str, default: MetadataValue | None) -> MetadataValue:
-        value = self.metadata.get(self._full(key), default)
+        value = self.values.get(key, default)
         if value is None:
             sentence = f"{self.file} has no key {self._full(key)}, which this family needs."
             raise CheckpointUnreadable(sentence, key=self._full(key))
@@ -104,9 +115,24 @@ class FamilyKeys:
         return CheckpointUnreadable(sentence, key=self._full(key), found=shown)
 
 
-def family_keys(source: CheckpointSource) -> FamilyKeys:
-    """The keys of the source's own architecture."""
-    return FamilyKeys(source.files[0].name, source.architecture, source.metadata)
+def family_keys(source: CheckpointSource, published: Published | None = None) -> FamilyKeys:
+    """The keys of the source's own architecture.
+
+    Args:
+        published: how the family's published checkpoints spell what GGUF's keys say.
+    """
+    file, family = source.files[0].name, source.architecture
+    if source.dialect is not Dialect.GGUF:
+        return FamilyKeys(
+            "config.json", family, *published_values(source.metadata, published or Published())
+        )
+    prefix = f"{family}."
+    own = {
+        key.removeprefix(prefix): value
+        for key, value in source.metadata.items()
+        if key.startswith(prefix)
+    }
+    return FamilyKeys(file, family, own)
 
 
 def _is_whole(value: MetadataValue) -> TypeGuard[int]:

@@ -6,21 +6,50 @@ being left out in silence. No torch here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
-from engine.checkpoint.source import CheckpointSource
+from engine.checkpoint.source import CheckpointSource, Dialect
 from engine.errors import CheckpointUnreadable, UnsupportedFamily
 from engine.models.spec import Linear, Norm
 
-OTHER_PARTS = ("v.", "mm.", "a.")
+OTHER_PARTS = (
+    "v.",
+    "mm.",
+    "a.",
+    "visual.",
+    "vision_tower.",
+    "audio_tower.",
+    "embed_vision.",
+    "embed_audio.",
+    "multi_modal_projector.",
+)
+"""How the names of picture and sound parts begin, after ``model.`` where that comes first."""
+BODIES = (
+    ("model.language_model.", ""),
+    ("language_model.model.", "language_model."),
+    ("model.", ""),
+    ("", ""),
+)
+"""What may stand before the names of a published checkpoint's body, and before its head."""
+_LAYER = re.compile(r"blk\.(\d+)\.")
 DERIVED = (".attn_rot_embd", ".rotary_emb.inv_freq")
 
 
 class TensorNames:
-    """Tensors of one checkpoint while its spec is built; used from one thread, then dropped."""
+    """Tensors of one checkpoint while its spec is built; used from one thread, then dropped.
 
-    def __init__(self, source: CheckpointSource) -> None:
+    Asked by GGUF's names whatever the file's own are: ``published`` translates stems
+    ("blk.*.attn_q") or whole names to those of published checkpoints ("layers.*.self_attn.q_proj").
+    """
+
+    def __init__(
+        self, source: CheckpointSource, published: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._tensors = source.tensors
+        self._published = None if source.dialect is Dialect.GGUF else published
+        self._bodies = _bodies(source)
         self._file = source.files[0].name
         self._family = source.architecture
         self._asked: set[str] = set()
@@ -28,12 +57,17 @@ class TensorNames:
     def __len__(self) -> int:
         return len(self._tensors)
 
+    def name(self, name: str) -> str:
+        """The file's own name of a tensor."""
+        return name if self._published is None else self._translated(self._published, name)
+
     def has(self, name: str) -> bool:
         """Whether the checkpoint has a tensor of this name."""
-        return name in self._tensors
+        return self.name(name) in self._tensors
 
     def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
         """The tensor's shape, slowest first, after a check of its number of dimensions."""
+        name = self.name(name)
         facts = self._tensors.get(name)
         if facts is None:
             sentence = f"{self._file} has no tensor {name}, which the {self._family} family needs."
@@ -44,10 +78,10 @@ class TensorNames:
         return facts.shape
 
     def checked(self, name: str, shape: tuple[int, ...]) -> str:
-        """The name again, after the tensor was found to have exactly ``shape``."""
+        """The file's own name, after the tensor was found to have exactly ``shape``."""
         if self.shape(name, len(shape)) != shape:
-            raise self._misshapen(name, _shown(shape))
-        return name
+            raise self._misshapen(self.name(name), _shown(shape))
+        return self.name(name)
 
     def linear(self, stem: str, out_width: int, in_width: int) -> Linear:
         """``stem.weight`` of (out, in), with ``stem.bias`` where the file has one."""
@@ -55,9 +89,9 @@ class TensorNames:
         bias = f"{stem}.bias"
         return Linear(weight, self.checked(bias, (out_width,)) if self.has(bias) else None)
 
-    def norm(self, stem: str, width: int, eps: float) -> Norm:
+    def norm(self, stem: str, width: int, eps: float, offset: float = 0.0) -> Norm:
         """``stem.weight`` of (width,)."""
-        return Norm(self.checked(f"{stem}.weight", (width,)), eps)
+        return Norm(self.checked(f"{stem}.weight", (width,)), eps, offset)
 
     def leftovers(self) -> tuple[str, ...]:
         """Notes about tensors that belong to other parts of a model, such as its vision tower.
@@ -67,7 +101,7 @@ class TensorNames:
                 out would compute another model than the file holds.
         """
         rest = [name for name in self._tensors if name not in self._asked]
-        strange = [name for name in rest if not name.startswith(OTHER_PARTS) and not _derived(name)]
+        strange = [name for name in rest if not _other_part(name) and not _derived(name)]
         if strange:
             raise UnsupportedFamily(
                 f"{self._file} has a tensor {strange[0]} that the {self._family} family has no "
@@ -75,10 +109,20 @@ class TensorNames:
                 tensor=strange[0],
                 count=len(strange),
             )
-        others = sum(name.startswith(OTHER_PARTS) for name in rest)
+        others = sum(_other_part(name) for name in rest)
         if not others:
             return ()
         return (f"{others} tensors of the file belong to its picture or sound part; not used.",)
+
+    def _translated(self, published: Mapping[str, str], name: str) -> str:
+        found = published.get(_any_layer(name))
+        if found is None:
+            stem, _, kind = name.rpartition(".")
+            found = f"{published.get(_any_layer(stem), stem)}.{kind}"
+        body, head = self._bodies
+        before = head if found.startswith("lm_head") else body
+        number = _LAYER.match(name)
+        return before + (found.replace("*", number[1]) if number else found)
 
     def _misshapen(self, name: str, wanted: str) -> CheckpointUnreadable:
         found = _shown(self._tensors[name].shape)
@@ -88,6 +132,21 @@ class TensorNames:
 
 def _shown(shape: Iterable[int]) -> str:
     return "(" + ", ".join(str(size) for size in shape) + ")"
+
+
+def _bodies(source: CheckpointSource) -> tuple[str, str]:
+    for body, head in BODIES:
+        if f"{body}embed_tokens.weight" in source.tensors:
+            return body, head
+    return BODIES[-2]
+
+
+def _any_layer(name: str) -> str:
+    return _LAYER.sub("blk.*.", name)
+
+
+def _other_part(name: str) -> bool:
+    return name.removeprefix("model.").startswith(OTHER_PARTS)
 
 
 def _derived(name: str) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from engine.cache.pages import PAGE_ROWS, pages_for
+from engine.models.parts import attention_of, feed_forward_of
 from engine.models.spec import ModelSpec, RopeSpec
 from kernels.cpu.library import Pool
 from kernels.cpu.records import GROUP, TILE_ROWS, Activations
@@ -58,13 +59,13 @@ def native_sizes(spec: ModelSpec, context_tokens: int, streams: int, pool: Pool)
     inputs, outputs, partials, chunk_scratch = spec.hidden, spec.hidden, 0, 0
     pages = pages_for(context_tokens)
     for layer in spec.layers:
-        attention, width = layer.attention, layer.feed_forward.width
+        attention, width = attention_of(layer), feed_forward_of(layer).width
         heads, kv_heads, dim = attention.head_count, attention.kv_head_count, attention.head_dim
         inputs = max(inputs, heads * dim, width)
         outputs = max(outputs, (heads + 2 * kv_heads) * dim, 2 * width)
         partials = max(partials, heads * pages * (dim + 2))
         chunk_scratch = max(chunk_scratch, pool.chunk_scratch(heads, kv_heads, dim))
-    ropes = {layer.attention.rope for layer in spec.layers if layer.attention.rope is not None}
+    ropes = {layer.rope for layer in spec.attentions if layer.rope is not None}
     return NativeSizes(
         rows=PAGE_ROWS,
         step_rows=streams,

@@ -177,4 +177,4 @@ class OperationBuilder:
         )
 
     def _norm_address(self, norm: Norm | None) -> int | None:
-        return None if norm is None else self._weights.floats(norm.weight).data_ptr()
+        return None if norm is None else self._weights.norm(norm).data_ptr()

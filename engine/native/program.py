@@ -13,7 +13,9 @@ import numpy as np
 
 from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
-from engine.models.spec import LayerSpec, ModelSpec, Norm
+from engine.forward.products import linears
+from engine.models.parts import attention_of, feed_forward_of, projections
+from engine.models.spec import FeedForwardSpec, LayerSpec, ModelSpec, Norm
 from engine.native.buffers import NativeBuffers
 from engine.native.operations import Entry, OperationBuilder
 from engine.native.weights import StoredWeights
@@ -31,14 +33,31 @@ def unsupported_by_native(spec: ModelSpec) -> str | None:
     """
     if spec.hidden % GROUP:
         return f"Its width of {spec.hidden} is no multiple of {GROUP}."
+    if (missing := _missing(spec)) is not None:
+        return missing
     for layer in spec.layers:
-        attention, width = layer.attention, layer.feed_forward.width
+        attention, width = attention_of(layer), feed_forward_of(layer).width
         if width % GROUP:
             return f"Its feed-forward width of {width} is no multiple of {GROUP}."
         if attention.head_dim % HEAD_MULTIPLE:
             return f"Its heads of {attention.head_dim} are no multiple of {HEAD_MULTIPLE}."
         if attention.head_count * attention.head_dim % GROUP:
             return f"Its {attention.head_count} heads are no multiple of {GROUP} columns together."
+    return None
+
+
+def _missing(spec: ModelSpec) -> str | None:
+    """What the model has that no native operation does."""
+    linears_cut = any(linear.rows is not None for linear in linears(spec))
+    if spec.recurrent or spec.per_layer or spec.logit_cap or linears_cut:
+        return f"The {spec.family} family has parts without native code."
+    for layer in spec.layers:
+        plain = len(layer.branches) == 1 and layer.scale is None and layer.branches[0].gate is None
+        if not (plain and isinstance(layer.branches[0].body, FeedForwardSpec)):
+            return f"The {spec.family} family has layers without native code."
+        attention = attention_of(layer)
+        if attention.gate or attention.value_norm or not (attention.key and attention.value):
+            return f"The {spec.family} family has attention without native code."
     return None
 
 
@@ -106,18 +125,18 @@ class NativePrograms:
 def _body(build: OperationBuilder) -> list[Entry]:
     """From the ids to the last layer's keys and values."""
     spec = build.spec
-    ropes = [layer.attention.rope for layer in spec.layers]
+    ropes = [attention_of(layer).rope for layer in spec.layers]
     found = [build.embed()]
     found += [build.angles(rope) for rope in dict.fromkeys(ropes) if rope is not None]
     added: Norm | None = None
     for index, layer in enumerate(spec.layers):
-        found.append(build.residual(adds=index > 0, post=added, then=layer.attention_norm))
-        attention = layer.attention
-        found.append(build.product([attention.query, attention.key, attention.value]))
+        found.append(build.residual(adds=index > 0, post=added, then=layer.mixer_norm))
+        attention = attention_of(layer)
+        found.append(build.product(projections(attention)))
         found.append(build.rotate(attention))
         if index + 1 < len(spec.layers):
             found += _after_keys(build, layer)
-        added = layer.feed_forward_post_norm
+        added = layer.branches_post_norm
     return found
 
 
@@ -129,16 +148,16 @@ def _tail(build: OperationBuilder) -> list[Entry]:
 def _end(build: OperationBuilder) -> list[Entry]:
     """From the last product to the logits."""
     spec = build.spec
-    post = spec.layers[-1].feed_forward_post_norm
+    post = spec.layers[-1].branches_post_norm
     return [build.residual(adds=True, post=post, then=spec.final_norm), build.head()]
 
 
 def _after_keys(build: OperationBuilder, layer: LayerSpec) -> list[Entry]:
-    feed_forward = layer.feed_forward
+    attention, feed_forward = attention_of(layer), feed_forward_of(layer)
     return [
-        *build.attend(layer.attention),
-        build.product([layer.attention.output]),
-        build.residual(adds=True, post=layer.attention_post_norm, then=layer.feed_forward_norm),
+        *build.attend(attention),
+        build.product([attention.output]),
+        build.residual(adds=True, post=layer.mixer_post_norm, then=layer.branches[0].norm),
         build.product([feed_forward.gate, feed_forward.up]),
         build.gate(feed_forward),
         build.product([feed_forward.down]),

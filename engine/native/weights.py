@@ -16,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 
 from engine.checkpoint.source import CheckpointSource, TensorFacts
+from engine.errors import InvariantBroken
 from engine.forward import Weights
-from engine.models.spec import Linear
+from engine.models.spec import Linear, Norm
 from kernels.cpu.library import Library, Pool
 from kernels.cpu.records import Weight
 from kernels.quant.facts import FACTS
@@ -88,6 +89,18 @@ class StoredWeights:
         if name not in self._floats:
             self._floats[name] = self._decoder.whole(name).contiguous()
         return self._floats[name]
+
+    def norm(self, norm: Norm) -> torch.Tensor:
+        """A norm's weight plus its offset, kept."""
+        if norm.weight is None:
+            raise InvariantBroken("A norm without a weight has no native code.")
+        weight = self.floats(norm.weight)
+        if norm.offset == 0.0:
+            return weight
+        key = f"{norm.weight} + {norm.offset}"
+        if key not in self._floats:
+            self._floats[key] = weight + norm.offset
+        return self._floats[key]
 
     def close(self) -> None:
         """Free the arena and copies, drop the views; may be repeated."""

@@ -147,10 +147,10 @@ def _examine_family(source: CheckpointSource) -> None:
         return
     assert {spec.embedding, spec.head} <= source.tensors.keys()
     assert len(spec.layers) <= len(source.tensors)
-    for layer in spec.layers:
-        assert isfinite(layer.attention.scale)
-        if layer.attention.rope is not None:
-            assert all(map(isfinite, layer.attention.rope.frequencies))
+    for attention in spec.attentions:
+        assert isfinite(attention.scale)
+        if attention.rope is not None:
+            assert all(map(isfinite, attention.rope.frequencies))
 
 
 def _checkpoint(raw: bytes) -> CheckpointSource:

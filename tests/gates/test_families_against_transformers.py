@@ -94,7 +94,7 @@ def test_greedy_ids_are_those_of_transformers(name: str, tmp_path: Path) -> None
 
 def with_layers(spec: ModelSpec, **attention: Any) -> ModelSpec:
     def changed(layer: LayerSpec) -> LayerSpec:
-        return replace(layer, attention=replace(layer.attention, **attention))
+        return replace(layer, mixer=replace(layer.mixer, **attention))
 
     return replace(spec, layers=tuple(changed(layer) for layer in spec.layers))
 
@@ -111,7 +111,7 @@ def test_a_wrong_rope_style_scale_or_head_dimension_is_seen(tmp_path: Path) -> N
     wanted = reference_logits(make_llama(TinyLlama(), path), ids)
     with LoneModel(path, 64) as model:
         spec = model.spec
-    rope = spec.layers[0].attention.rope
+    rope = spec.attentions[0].rope
     assert rope is not None
     halves = replace(rope, style=RopeStyle.HALVES)
     slower = replace(rope, frequencies=tuple(f * 0.999 for f in rope.frequencies))

@@ -116,12 +116,12 @@ def test_the_real_files_read_as_they_are_known_to_be() -> None:
     with open_checkpoint(smol_path()) as source, open_checkpoint(gemma_path()) as other:
         smol, gemma = model_spec(source), model_spec(other)
     assert (smol.hidden, len(smol.layers), smol.vocabulary) == (576, 30, 49152)
-    assert smol.layers[0].attention.rope is not None
-    assert smol.layers[0].attention.rope.style is RopeStyle.PAIRS
-    assert len(smol.layers[0].attention.rope.frequencies) == 32
-    full = [i for i, layer in enumerate(gemma.layers) if layer.attention.window is None]
+    assert smol.attentions[0].rope is not None
+    assert smol.attentions[0].rope.style is RopeStyle.PAIRS
+    assert len(smol.attentions[0].rope.frequencies) == 32
+    full = [i for i, layer in enumerate(gemma.attentions) if layer.window is None]
     assert full == [5, 11, 17]
-    assert gemma.layers[0].attention.window == 512
-    assert gemma.layers[0].attention.scale == 1 / 16
+    assert gemma.attentions[0].window == 512
+    assert gemma.attentions[0].scale == 1 / 16
     assert math.isclose(gemma.embedding_scale, 640**0.5)
     assert smol.notes == gemma.notes == ()

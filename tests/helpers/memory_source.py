@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.checkpoint.source import (
+    Dialect,
     GenerationDefaults,
     MetadataValue,
     TensorFacts,
@@ -40,6 +41,7 @@ class MemorySource:
         self, architecture: str, metadata: Mapping[str, MetadataValue], arrays: Arrays
     ) -> None:
         self.files = (Path("tiny.gguf"),)
+        self.dialect = Dialect.GGUF
         self.name = "tiny"
         self.architecture = architecture
         self.metadata = {f"{architecture}.{key}": value for key, value in metadata.items()}

@@ -49,6 +49,7 @@ def parts(
         source=source,
         kv=kv,
         config=EngineConfig(Path("unused"), compute, threads=1),
+        recurrent=None,
         context_tokens=512,
         streams=2,
         ledger=ledger,

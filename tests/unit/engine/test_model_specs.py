@@ -10,6 +10,7 @@ import pytest
 
 from engine.errors import CheckpointUnreadable, UnsupportedFamily
 from engine.models import FAMILIES, model_spec, rope
+from engine.models.parts import feed_forward_of
 from engine.models.spec import RopeStyle
 from tests.helpers.memory_source import LLAMA, MemorySource, random_arrays, tiny_source
 
@@ -20,11 +21,11 @@ def zeros(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
 
 def test_a_llama_file_gives_its_geometry_and_a_tied_head() -> None:
     spec = model_spec(tiny_source())
-    attention = spec.layers[1].attention
+    attention = spec.attentions[1]
     assert (spec.vocabulary, spec.hidden, spec.context_tokens) == (53, 24, 1024)
     assert spec.head == spec.embedding == "token_embd.weight"
     assert spec.embedding_scale == 1.0
-    assert [layer.attention.slot for layer in spec.layers] == [0, 1]
+    assert [layer.slot for layer in spec.attentions] == [0, 1]
     assert (attention.head_count, attention.kv_head_count, attention.head_dim) == (3, 1, 10)
     assert attention.scale == pytest.approx(10**-0.5)
     assert attention.rope is not None
@@ -46,11 +47,11 @@ def test_biases_are_named_where_the_file_has_them() -> None:
         "blk.1.ffn_down.bias": zeros(24),
     }
     spec = model_spec(tiny_source(arrays=biases))
-    first, second = spec.layers
-    assert first.attention.query.bias == "blk.0.attn_q.bias"
-    assert first.attention.output.bias == "blk.0.attn_output.bias"
-    assert first.attention.key.bias is None
-    assert second.feed_forward.down.bias == "blk.1.ffn_down.bias"
+    first = spec.attentions[0]
+    assert first.query.bias == "blk.0.attn_q.bias"
+    assert first.output.bias == "blk.0.attn_output.bias"
+    assert first.key is not None and first.key.bias is None
+    assert feed_forward_of(spec.layers[1]).down.bias == "blk.1.ffn_down.bias"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_a_value_that_makes_no_sense_is_named(key: str, value: object, shown: st
 
 
 def test_one_head_count_a_layer_is_read_where_all_are_the_same() -> None:
-    assert model_spec(tiny_source(attention__head_count=[3, 3])).layers[0].attention.head_count == 3
+    assert model_spec(tiny_source(attention__head_count=[3, 3])).attentions[0].head_count == 3
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_a_derived_tensor_of_old_files_is_ignored() -> None:
 
 
 def frequencies(source: MemorySource) -> tuple[float, ...]:
-    found = model_spec(source).layers[0].attention.rope
+    found = model_spec(source).attentions[0].rope
     assert found is not None
     return found.frequencies
 
@@ -181,7 +182,7 @@ def test_yarn_keys_are_read() -> None:
         rope__scaling__factor=4.0,
         rope__scaling__original_context_length=256,
     )
-    found = model_spec(source).layers[0].attention.rope
+    found = model_spec(source).attentions[0].rope
     assert found is not None
     assert found.magnitude == rope.yarn_magnitude(4.0)
     rule = rope.Yarn(base=10000.0, factor=4.0, original_context=256)
@@ -202,7 +203,7 @@ def test_bad_rope_divisors_are_refused(divisors: list[float]) -> None:
 
 def full_layers(**changed: object) -> list[int]:
     spec = model_spec(tiny_source("gemma3", **changed))  # type: ignore[arg-type]
-    return [i for i, layer in enumerate(spec.layers) if layer.attention.window is None]
+    return [i for i, layer in enumerate(spec.attentions) if layer.window is None]
 
 
 def test_gemma3_layers_slide_but_each_sixth_unless_the_file_says_otherwise() -> None:
@@ -223,7 +224,7 @@ def test_a_gemma3_pattern_that_does_not_fit_is_refused(pattern: object) -> None:
 
 def test_gemma3_kinds_have_groups_slots_and_ropes_of_their_own() -> None:
     spec = model_spec(tiny_source("gemma3", rope__freq_base=1e6, rope__scaling__factor=8.0))
-    sliding, full = spec.layers[6].attention, spec.layers[5].attention
+    sliding, full = spec.attentions[6], spec.attentions[5]
     assert [group.window for group in spec.groups] == [None, 96]
     assert [group.layer_count for group in spec.groups] == [1, 6]
     assert (full.group, full.slot) == (0, 0)
@@ -233,18 +234,18 @@ def test_gemma3_kinds_have_groups_slots_and_ropes_of_their_own() -> None:
     assert full.rope.frequencies == rope.linear(rope.plain(1e6, 10), 8.0)
     assert sliding.rope.frequencies == rope.plain(10000.0, 10)
     assert spec.embedding_scale == pytest.approx(24**0.5)
-    base = model_spec(tiny_source("gemma3", rope__freq_base_swa=500.0)).layers[0].attention.rope
+    base = model_spec(tiny_source("gemma3", rope__freq_base_swa=500.0)).attentions[0].rope
     assert base is not None
     assert base.frequencies == rope.plain(500.0, 10)
 
 
 def test_gemma3_scale_follows_the_head_but_in_the_largest_model() -> None:
-    assert model_spec(tiny_source("gemma3")).layers[0].attention.scale == pytest.approx(10**-0.5)
+    assert model_spec(tiny_source("gemma3")).attentions[0].scale == pytest.approx(10**-0.5)
     explicit = model_spec(tiny_source("gemma3", attention__scale=0.25))
-    assert explicit.layers[0].attention.scale == 0.25
+    assert explicit.attentions[0].scale == 0.25
     keys = LLAMA | {"block_count": 62, "attention.head_count": 4, "embedding_length": 24}
     large = MemorySource("gemma3", keys, random_arrays("gemma3", keys))
-    assert model_spec(large).layers[0].attention.scale == pytest.approx((24 // 4) ** -0.5)
+    assert model_spec(large).attentions[0].scale == pytest.approx((24 // 4) ** -0.5)
 
 
 def test_a_gemma3_logit_cap_is_refused_by_name() -> None:

@@ -1,0 +1,65 @@
+"""The arena of recurrent states: the bytes of every slot, beside the KV pages.
+
+Owns the tensors and their ledger lease. Used from the engine thread only. Which slot is whose is
+``engine.cache.slots``' business.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Final, Self
+
+import torch
+
+from engine.memory.ledger import Ledger
+from engine.models.spec import RecurrentSpec
+
+OWNER: Final = "recurrent states"
+
+
+class RecurrentArena:
+    """The bytes of every slot.
+
+    Attributes:
+        states: [slot, layer, value_head, key_dim, value_dim] float32.
+        tails: [slot, layer, kernel - 1, channels] float32, the oldest input first.
+    """
+
+    def __init__(self, spec: RecurrentSpec, slots: int, ledger: Ledger, pool: str) -> None:
+        """Reserve in the ledger, then allocate; raises MemoryRefused."""
+        self.spec = spec
+        self.slot_count = slots
+        self._lease = ledger.reserve(OWNER, {pool: slots * spec.stream_bytes})
+        try:
+            self.states = torch.empty(slots, spec.layer_count, *spec.state_shape)
+            self.tails = torch.empty(slots, spec.layer_count, *spec.tail_shape)
+        except RuntimeError:
+            self._lease.close()
+            raise
+        self._lease.commit()
+
+    def clear(self, slot: int) -> None:
+        """The condition before the first token."""
+        self.states[slot].zero_()
+        self.tails[slot].zero_()
+
+    def copy(self, source: int, target: int) -> None:
+        """Make one slot's bytes those of another."""
+        self.states[target].copy_(self.states[source])
+        self.tails[target].copy_(self.tails[source])
+
+    def close(self) -> None:
+        """Free the tensors and refund their bytes; may be repeated."""
+        self.states = self.tails = torch.empty(0)
+        self._lease.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
