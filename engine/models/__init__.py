@@ -12,8 +12,8 @@ from engine.models.spec import ModelSpec
 
 FAMILIES: Mapping[str, str] = MappingProxyType(
     {
-        "gemma3": "engine.models.gemma3",
-        "llama": "engine.models.llama",
+        "gemma3": "engine.models.families.gemma3",
+        "llama": "engine.models.families.llama",
     }
 )
 
