@@ -1,0 +1,1 @@
+"""Tiny random checkpoints of every family, saved and converted by their makers' own tools."""
