@@ -12,7 +12,7 @@ from math import prod
 from engine.checkpoint.gguf_header import Header, TensorEntry
 from engine.checkpoint.source import TensorFacts
 from engine.errors import CheckpointUnreadable, UnsupportedFormat
-from kernels.quant.facts import FACTS, FACTS_BY_TYPE, FOREIGN_NAMES, FormatFacts
+from kernels.quant.facts import FACTS_BY_TYPE, FOREIGN_NAMES, FormatFacts
 
 
 def tensor_table(header: Header, label: str, file_bytes: int, file: int) -> list[TensorFacts]:
@@ -41,8 +41,8 @@ def tensor_table(header: Header, label: str, file_bytes: int, file: int) -> list
 
 
 def supported_formats() -> str:
-    """Every format's name in one line, for sentences."""
-    return ", ".join(name.upper() for name in FACTS)
+    """The name of every format that GGUF has in one line, for sentences."""
+    return ", ".join(facts.name.upper() for facts in FACTS_BY_TYPE.values())
 
 
 def format_name(type_id: int) -> str:

@@ -110,7 +110,8 @@ class StoredWeights:
         self._views.clear()
 
     def _knows(self, facts: TensorFacts) -> bool:
-        return self._library.has_format(FACTS[facts.format].type_id)
+        type_id = FACTS[facts.format].type_id
+        return type_id is not None and self._library.has_format(type_id)
 
     def _strip_bytes(self, name: str) -> int:
         facts = self._source.tensors[name]

@@ -129,7 +129,7 @@ def _by_group(x: torch.Tensor) -> torch.Tensor:
 def random_weight(format_name: str, rows: int, columns: int, seed: int = 0) -> torch.Tensor:
     """Stored rows [rows, row_bytes] uint8 with finite elements of about 0.1 to 1 in size."""
     facts = FACTS[format_name]
-    draw = np.random.default_rng([seed, rows, columns, facts.type_id])
+    draw = np.random.default_rng([seed, rows, columns, facts.type_id or 0])
     if format_name in FLOAT_FORMATS:
         return _plain(format_name, torch.from_numpy(draw.standard_normal((rows, columns))) / 2)
     stored = draw.integers(0, 256, (rows, facts.row_bytes(columns)), dtype=np.uint8)

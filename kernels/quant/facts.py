@@ -18,14 +18,14 @@ class FormatFacts:
 
     Attributes:
         name: lower case, as in ``TensorFacts.format``.
-        type_id: the number that GGUF files store.
+        type_id: the number that GGUF files store; None for a format that they do not have.
         block_elements: elements of one quant block, along the fastest dimension.
         block_bytes: bytes of one quant block.
         module: the file of ``kernels.quant`` that has the function ``name``, its decode.
     """
 
     name: str
-    type_id: int
+    type_id: int | None
     block_elements: int
     block_bytes: int
     module: str
@@ -68,15 +68,24 @@ _TABLE = (
     FormatFacts("tq2_0", 35, 256, 66, "tq"),
     FormatFacts("mxfp4", 39, 32, 17, "fp4"),
     FormatFacts("nvfp4", 40, 64, 36, "fp4"),
+    FormatFacts("mlx2", None, 4, 1, "mlx"),
+    FormatFacts("mlx3", None, 8, 3, "mlx"),
+    FormatFacts("mlx4", None, 2, 1, "mlx"),
+    FormatFacts("mlx5", None, 8, 5, "mlx"),
+    FormatFacts("mlx6", None, 4, 3, "mlx"),
+    FormatFacts("mlx8", None, 1, 1, "mlx"),
+    FormatFacts("e2m1", None, 2, 1, "fp4"),
+    FormatFacts("f8_e4m3", None, 1, 1, "fp8"),
+    FormatFacts("e8m0", None, 1, 1, "fp8"),
 )
 
 FACTS: Mapping[str, FormatFacts] = MappingProxyType({facts.name: facts for facts in _TABLE})
 """Every format that Hearth decodes, by name."""
 
 FACTS_BY_TYPE: Mapping[int, FormatFacts] = MappingProxyType(
-    {facts.type_id: facts for facts in _TABLE}
+    {facts.type_id: facts for facts in _TABLE if facts.type_id is not None}
 )
-"""The same formats by GGUF type number."""
+"""Those that GGUF has, by its type number."""
 
 FOREIGN_NAMES: Mapping[int, str] = MappingProxyType(
     {

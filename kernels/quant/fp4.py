@@ -1,4 +1,4 @@
-"""MXFP4 and NVFP4: four-bit floats (E2M1) with a shared scale.
+"""MXFP4 and NVFP4: four-bit floats (E2M1) with a shared scale; E2M1 alone, its scales elsewhere.
 
 MXFP4  32 elements in 17 bytes
        byte 0      e   exponent, E8M0
@@ -6,6 +6,7 @@ MXFP4  32 elements in 17 bytes
 NVFP4  64 elements in 36 bytes, sub-blocks of 16
        byte 0..3   s   scale of sub-block j, unsigned E4M3
        byte 4..35  qs  nibbles: element i is nibble (i % 16) // 8 of byte 8 * (i // 16) + i % 8
+E2M1   2 elements in 1 byte, the low nibble first; MLX's files of the modes mxfp4 and nvfp4
 
 value = scale * E2M1[q]. The table holds doubled values, so the scales here are halved.
 A tensor NAME.scale that goes with an NVFP4 tensor multiplies the product, not the blocks.
@@ -28,6 +29,11 @@ def mxfp4(b: torch.Tensor) -> torch.Tensor:
 def nvfp4(b: torch.Tensor) -> torch.Tensor:
     """Decode blocks of NVFP4: [block, bytes] uint8 to float32 [block, elements]."""
     return scaled(_looked_up(planes(b[:, 4:36], 4, 8)), half_of_e4m3(b[:, 0:4]))
+
+
+def e2m1(b: torch.Tensor) -> torch.Tensor:
+    """Decode E2M1 without its scale: [block, bytes] uint8 to float32 [block, elements]."""
+    return _looked_up(planes(b, 4, 1)) * 0.5
 
 
 def _looked_up(q: torch.Tensor) -> torch.Tensor:

@@ -10,14 +10,14 @@ from kernels.cpu import cases
 from kernels.cpu.library import Library, Pool
 from kernels.cpu.records import Weight
 from kernels.quant import FORMATS
-from kernels.quant.facts import FACTS
+from kernels.quant.facts import FACTS, FACTS_BY_TYPE
 from tests.helpers.cpu_library import Matrix, same_bits, untouched
 
 
 def random_bytes(name: str, rows: int, blocks: int) -> torch.Tensor:
     """Any bits at all: NaN, infinite and denormal scales among them."""
     facts = FACTS[name]
-    draw = np.random.default_rng([rows, blocks, facts.type_id, 1])
+    draw = np.random.default_rng([rows, blocks, facts.type_id or 0, 1])
     elements = blocks * max(1, 32 // facts.block_elements) * facts.block_elements
     size = facts.row_bytes(elements)
     return torch.from_numpy(draw.integers(0, 256, (rows, size), dtype=np.uint8))
@@ -40,7 +40,7 @@ def assert_same_numbers(found: torch.Tensor, wanted: torch.Tensor) -> None:
 
 def test_the_cases_name_every_format_that_the_library_has() -> None:
     library = Library()
-    known = {name for name, facts in FACTS.items() if library.has_format(facts.type_id)}
+    known = {facts.name for number, facts in FACTS_BY_TYPE.items() if library.has_format(number)}
     assert known == set(cases.FORMATS)
     assert not library.has_format(4) and not library.has_format(-1)
 
