@@ -20,25 +20,62 @@ from engine.models.tensors import TensorNames
 
 
 @dataclass(frozen=True, slots=True)
-class Geometry:
-    """Sizes that every layer of a dense model shares."""
+class Body:
+    """Sizes outside of a model's layers."""
 
     vocabulary: int
     hidden: int
     layer_count: int
-    head_count: int
-    kv_head_count: int
-    head_dim: int
     eps: float
     context_tokens: int
 
 
-def read_geometry(keys: FamilyKeys, tensors: TensorNames) -> Geometry:
+@dataclass(frozen=True, slots=True)
+class Geometry(Body):
+    """Sizes of a model whose layers all have the same heads."""
+
+    head_count: int
+    kv_head_count: int
+    head_dim: int
+
+
+def trunk_layers(keys: FamilyKeys, tensors: TensorNames) -> int:
+    """The number of layers that run: GGUF counts those of a draft among its blocks."""
+    blocks = keys.count("block_count")
+    if blocks > len(tensors):
+        raise keys.refusal("block_count", f"at most the file's {len(tensors)} tensors")
+    drafts = keys.count_or_zero("nextn_predict_layers")
+    if drafts >= blocks:
+        raise keys.refusal("nextn_predict_layers", f"fewer than the {blocks} blocks")
+    return blocks - drafts
+
+
+def read_body(keys: FamilyKeys, tensors: TensorNames) -> Body:
     """Read and cross-check the sizes; the vocabulary is the embedding's number of rows."""
     hidden = keys.count("embedding_length")
-    layer_count = keys.count("block_count")
-    if layer_count > len(tensors):
-        raise keys.refusal("block_count", f"at most the file's {len(tensors)} tensors")
+    layer_count = trunk_layers(keys, tensors)
+    vocabulary = tensors.shape("token_embd.weight", 2)[0]
+    tensors.checked("token_embd.weight", (vocabulary, hidden))
+    return Body(
+        vocabulary=vocabulary,
+        hidden=hidden,
+        layer_count=layer_count,
+        eps=keys.positive("attention.layer_norm_rms_epsilon"),
+        context_tokens=keys.count("context_length"),
+    )
+
+
+def read_geometry(
+    keys: FamilyKeys, tensors: TensorNames, layer: int = 0, query_parts: int = 1
+) -> Geometry:
+    """The sizes of a model whose layers all have the same heads.
+
+    Args:
+        layer: one that has attention; its query projection is checked.
+        query_parts: rows of that projection for each row of a query (2 where it holds a gate).
+    """
+    body = read_body(keys, tensors)
+    hidden = body.hidden
     heads = keys.uniform_count("attention.head_count")
     kv_heads = keys.uniform_count("attention.head_count_kv", heads)
     if heads % kv_heads:
@@ -50,19 +87,20 @@ def read_geometry(keys: FamilyKeys, tensors: TensorNames) -> Geometry:
         raise keys.refusal("attention.key_length", "an even number of elements a head")
     if keys.count("attention.value_length", head_dim) != head_dim:
         raise keys.refusal("attention.value_length", f"the same as the key length, {head_dim}")
-    vocabulary = tensors.shape("token_embd.weight", 2)[0]
-    tensors.checked("token_embd.weight", (vocabulary, hidden))
     # The file's size bounds this tensor, so nothing below can be larger than the file allows.
-    tensors.checked("blk.0.attn_q.weight", (heads * head_dim, hidden))
+    name, rows = f"blk.{layer}.attn_q.weight", query_parts * heads * head_dim
+    if not tensors.has(name) and tensors.has(f"blk.{layer}.attn_qkv.weight"):
+        name, rows = f"blk.{layer}.attn_qkv.weight", rows + 2 * kv_heads * head_dim
+    tensors.checked(name, (rows, hidden))
     return Geometry(
-        vocabulary=vocabulary,
+        vocabulary=body.vocabulary,
         hidden=hidden,
-        layer_count=layer_count,
+        layer_count=body.layer_count,
+        eps=body.eps,
+        context_tokens=body.context_tokens,
         head_count=heads,
         kv_head_count=kv_heads,
         head_dim=head_dim,
-        eps=keys.positive("attention.layer_norm_rms_epsilon"),
-        context_tokens=keys.count("context_length"),
     )
 
 
@@ -78,7 +116,10 @@ def refuse_experts(keys: FamilyKeys) -> None:
 
 def rotated_dims(keys: FamilyKeys, head_dim: int) -> int:
     """How many elements of a head rotate: an even number, at most the head."""
-    dims = keys.count("rope.dimension_count", head_dim)
+    share = keys.positive("rope.partial_rotary_factor", 1.0)
+    if share > 1.0:
+        raise keys.refusal("rope.partial_rotary_factor", "at most 1")
+    dims = keys.count("rope.dimension_count", int(head_dim * share))
     if dims % 2 or dims > head_dim:
         raise keys.refusal("rope.dimension_count", f"an even number of at most {head_dim}")
     return dims
@@ -107,11 +148,16 @@ def computable_rope(keys: FamilyKeys, build: Callable[[], RopeSpec]) -> RopeSpec
 
 
 def feed_forward(
-    tensors: TensorNames, layer: int, geometry: Geometry, activation: Activation
+    tensors: TensorNames,
+    layer: int,
+    geometry: Body,
+    activation: Activation,
+    width: int | None = None,
 ) -> FeedForwardSpec:
-    """Gate, up and down of a block; the inner width is the gate's own."""
+    """Gate, up and down of a block; without ``width`` the inner one is the gate's own."""
     stem = f"blk.{layer}.ffn"
-    width = tensors.shape(f"{stem}_gate.weight", 2)[0]
+    if width is None:
+        width = tensors.shape(f"{stem}_gate.weight", 2)[0]
     return FeedForwardSpec(
         width=width,
         gate=tensors.linear(f"{stem}_gate", width, geometry.hidden),
@@ -121,15 +167,17 @@ def feed_forward(
     )
 
 
-def head_tensor(keys: FamilyKeys, tensors: TensorNames, geometry: Geometry) -> str:
+def head_tensor(keys: FamilyKeys, tensors: TensorNames, geometry: Body) -> str:
     """The tensor that makes the logits: ``output`` where the file has one, else the embedding.
 
-    A published checkpoint whose config ties the two may hold a copy, which is left alone.
+    A published checkpoint whose config ties the two may hold a copy, which is left alone; one
+    whose config says that they are apart must have it.
     """
     shape = (geometry.vocabulary, geometry.hidden)
-    if tensors.has("output.weight"):
+    tied = keys.flag("tied", not tensors.has("output.weight"))
+    if not tied or tensors.has("output.weight"):
         own = tensors.checked("output.weight", shape)
-        if not keys.flag("tied", False):
+        if not tied:
             return own
     return tensors.checked("token_embd.weight", shape)
 
@@ -156,11 +204,30 @@ def _scaled_rope(
             return RopeSpec(style, frequencies)
         case "linear":
             return RopeSpec(style, rope.linear(frequencies, factor or 1.0))
+        case "llama3":
+            return RopeSpec(style, rope.llama3(frequencies, _llama3_rule(keys, factor or 1.0)))
         case "yarn":
             return _yarn_rope(keys, style, frequencies, base, factor or 1.0)
         case _:
-            sentence = f"{keys.file} asks for rope scaling {kind!r}; none, linear and yarn run."
+            sentence = (
+                f"{keys.file} asks for rope scaling {kind!r}; none, linear, llama3 and yarn run."
+            )
             raise UnsupportedFamily(sentence, scaling=kind)
+
+
+def _llama3_rule(keys: FamilyKeys, factor: float) -> rope.Llama3:
+    low = keys.positive("rope.scaling.low_freq_factor")
+    high = keys.positive("rope.scaling.high_freq_factor")
+    if high <= low:
+        raise keys.refusal("rope.scaling.high_freq_factor", f"more than low_freq_factor, {low}")
+    return rope.Llama3(
+        factor=factor,
+        low=low,
+        high=high,
+        original_context=keys.count(
+            "rope.scaling.original_context_length", keys.count("context_length")
+        ),
+    )
 
 
 def _yarn_rope(
@@ -177,9 +244,14 @@ def _yarn_rope(
         beta_fast=keys.positive("rope.scaling.yarn_beta_fast", 32.0),
         beta_slow=keys.positive("rope.scaling.yarn_beta_slow", 1.0),
         extrapolation=keys.number("rope.scaling.yarn_ext_factor", 1.0),
+        whole_pairs=keys.flag("rope.scaling.truncate", True),
     )
     scaled = rope.yarn(frequencies, rule)
-    magnitude = keys.positive("rope.scaling.yarn_attn_factor", rope.yarn_magnitude(factor))
+    usual = rope.yarn_magnitude(factor)
+    if keys.has("rope.scaling.mscale") and keys.has("rope.scaling.mscale_all_dim"):
+        usual = rope.yarn_magnitude(factor, keys.positive("rope.scaling.mscale"))
+        usual /= rope.yarn_magnitude(factor, keys.positive("rope.scaling.mscale_all_dim"))
+    magnitude = keys.positive("rope.scaling.yarn_attn_factor", usual)
     return RopeSpec(style, scaled, magnitude * keys.positive("rope.scaling.attn_factor", 1.0))
 
 

@@ -48,11 +48,13 @@ COMMON_NAMES: Mapping[str, str] = MappingProxyType(
         "blk.*.ffn_down": "layers.*.mlp.down_proj",
     }
 )
+OTHER_SPELLINGS: Mapping[str, str] = MappingProxyType({"num_experts": "num_local_experts"})
+"""What some configs call a key instead."""
 TEXT_PART = "text_config."
 _ROPE_KEYS = {
     "rope_theta": "freq_base",
-    "rope_type": "scaling.type",
     "type": "scaling.type",
+    "rope_type": "scaling.type",
     "factor": "scaling.factor",
     "original_max_position_embeddings": "scaling.original_context_length",
     "low_freq_factor": "scaling.low_freq_factor",
@@ -60,6 +62,9 @@ _ROPE_KEYS = {
     "beta_fast": "scaling.yarn_beta_fast",
     "beta_slow": "scaling.yarn_beta_slow",
     "attention_factor": "scaling.yarn_attn_factor",
+    "mscale": "scaling.mscale",
+    "mscale_all_dim": "scaling.mscale_all_dim",
+    "truncate": "scaling.truncate",
     "partial_rotary_factor": "partial_rotary_factor",
     "mrope_section": "dimension_sections",
 }
@@ -99,13 +104,15 @@ def published_values(
     spelled: dict[str, str] = {}
     for key, name in {**COMMON_KEYS, **published.keys}.items():
         spelled[key] = name
-        for full in (name, TEXT_PART + name):
+        own = [n for n in (OTHER_SPELLINGS.get(name), name) if n is not None]
+        for full in (*own, *(TEXT_PART + n for n in own)):
             if full in config:
                 values[key], spelled[key] = config[full], full
     for key, full in _rope_places(config):
         values[key], spelled[key] = config[full], full
-    if values.get("rope.scaling.type") == "default":
-        values["rope.scaling.type"] = "none"
+    for key in ("rope.scaling.type", "rope.sliding.scaling.type"):
+        if values.get(key) == "default":
+            values[key] = "none"
     return values, spelled
 
 

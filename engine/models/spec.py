@@ -49,9 +49,10 @@ class Linear:
     """A product ``x @ weight.T + bias`` by tensor names; weight has shape (out, in).
 
     Attributes:
-        weight: a stack (experts, out, in) counts as (experts * out, in).
-        rows: the weight's rows that take part, in the order of the output; None for all. They
-            cut one expert out of a stack and part a fused projection.
+        weight: a stack (experts, out, in) counts as (experts * out, in), a vector (in,) as (1, in).
+        rows: the weight's rows that take part, and the bias's elements with them, in the order of
+            the output; None for all. They cut one expert out of a stack and part a fused
+            projection.
     """
 
     weight: str

@@ -33,6 +33,9 @@ BODIES = (
     ("", ""),
 )
 """What may stand before the names of a published checkpoint's body, and before its head."""
+DRAFT_PARTS = ("mtp.",)
+"""How the names of a draft (multi-token prediction) layer begin, after the body's own prefix."""
+_NUMBERS = re.compile(r"(?<=\.)\d+(?=\.|$)")
 _LAYER = re.compile(r"blk\.(\d+)\.")
 DERIVED = (".attn_rot_embd", ".rotary_emb.inv_freq")
 
@@ -42,6 +45,7 @@ class TensorNames:
 
     Asked by GGUF's names whatever the file's own are: ``published`` translates stems
     ("blk.*.attn_q") or whole names to those of published checkpoints ("layers.*.self_attn.q_proj").
+    Each ``*`` stands for one number: the layer's, then the expert's.
     """
 
     def __init__(
@@ -53,13 +57,19 @@ class TensorNames:
         self._file = source.files[0].name
         self._family = source.architecture
         self._asked: set[str] = set()
+        self._own: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._tensors)
 
     def name(self, name: str) -> str:
         """The file's own name of a tensor."""
-        return name if self._published is None else self._translated(self._published, name)
+        if self._published is None:
+            return name
+        own = self._own.get(name)
+        if own is None:
+            own = self._own[name] = self._translated(self._published, name)
+        return own
 
     def has(self, name: str) -> bool:
         """Whether the checkpoint has a tensor of this name."""
@@ -83,6 +93,10 @@ class TensorNames:
             raise self._misshapen(self.name(name), _shown(shape))
         return self.name(name)
 
+    def first(self, *names: str) -> str:
+        """The first of ``names`` that the checkpoint has; the first of all where it has none."""
+        return next((name for name in names if self.has(name)), names[0])
+
     def linear(self, stem: str, out_width: int, in_width: int) -> Linear:
         """``stem.weight`` of (out, in), with ``stem.bias`` where the file has one."""
         weight = self.checked(f"{stem}.weight", (out_width, in_width))
@@ -93,14 +107,26 @@ class TensorNames:
         """``stem.weight`` of (width,)."""
         return Norm(self.checked(f"{stem}.weight", (width,)), eps, offset)
 
-    def leftovers(self) -> tuple[str, ...]:
+    def row(self, stem: str, in_width: int) -> Linear:
+        """``stem.weight`` of one row, (1, in) or (in,)."""
+        name = f"{stem}.weight"
+        facts = self._tensors.get(self.name(name))
+        flat = facts is not None and len(facts.shape) == 1
+        return Linear(self.checked(name, (in_width,) if flat else (1, in_width)))
+
+    def leftovers(self, draft_layers: range = range(0)) -> tuple[str, ...]:
         """Notes about tensors that belong to other parts of a model, such as its vision tower.
+
+        Args:
+            draft_layers: numbers of the layers that only propose tokens and do not run.
 
         Raises:
             UnsupportedFamily: a tensor was never asked for and is of no other part; leaving it
                 out would compute another model than the file holds.
         """
         rest = [name for name in self._tensors if name not in self._asked]
+        drafts = [name for name in rest if _draft_part(name, draft_layers)]
+        rest = [name for name in rest if not _draft_part(name, draft_layers)]
         strange = [name for name in rest if not _other_part(name) and not _derived(name)]
         if strange:
             raise UnsupportedFamily(
@@ -110,19 +136,26 @@ class TensorNames:
                 count=len(strange),
             )
         others = sum(_other_part(name) for name in rest)
-        if not others:
-            return ()
-        return (f"{others} tensors of the file belong to its picture or sound part; not used.",)
+        told = (
+            (others, "its picture or sound part"),
+            (len(drafts), "its draft layer (multi-token prediction)"),
+        )
+        return tuple(
+            f"{count} tensors of the file belong to {part}; not used."
+            for count, part in told
+            if count
+        )
 
     def _translated(self, published: Mapping[str, str], name: str) -> str:
-        found = published.get(_any_layer(name))
+        pattern = _NUMBERS.sub("*", name)
+        found = published.get(pattern)
         if found is None:
-            stem, _, kind = name.rpartition(".")
-            found = f"{published.get(_any_layer(stem), stem)}.{kind}"
+            stem, _, kind = pattern.rpartition(".")
+            found = f"{published.get(stem, stem)}.{kind}"
+        for number in _NUMBERS.findall(name):
+            found = found.replace("*", number, 1)
         body, head = self._bodies
-        before = head if found.startswith("lm_head") else body
-        number = _LAYER.match(name)
-        return before + (found.replace("*", number[1]) if number else found)
+        return (head if found.startswith("lm_head") else body) + found
 
     def _misshapen(self, name: str, wanted: str) -> CheckpointUnreadable:
         found = _shown(self._tensors[name].shape)
@@ -141,8 +174,11 @@ def _bodies(source: CheckpointSource) -> tuple[str, str]:
     return BODIES[-2]
 
 
-def _any_layer(name: str) -> str:
-    return _LAYER.sub("blk.*.", name)
+def _draft_part(name: str, draft_layers: range) -> bool:
+    name = name.removeprefix("language_model.").removeprefix("model.")
+    name = name.removeprefix("language_model.")
+    layer = _LAYER.match(name)
+    return name.startswith(DRAFT_PARTS) or (layer is not None and int(layer[1]) in draft_layers)
 
 
 def _other_part(name: str) -> bool:
