@@ -37,12 +37,14 @@ class TensorFacts:
 
     Attributes:
         shape: row-major, slowest first: a linear is (out, in), so quant blocks run along shape[-1].
+            Of what codes stand for, not of how they are packed; a single number is (1,).
         format: name of a format in ``kernels.quant.FORMATS``, lower case ("q4_k", "f32").
         file: index into the source's ``files``.
         offset: of the first byte, from the start of that file.
         size_bytes: exact length; ``offset + size_bytes`` was checked against the file.
         scales, minima: numbers in tensors of their own, which ``CheckpointSource.tensors`` does not
-            list: a value is ``code * scale + minimum``. Each stands for ``block`` elements.
+            list: a value is ``code * scale + minimum``. Each stands for ``block`` elements of one
+            matrix, so their shape is (..., ceil(rows / block[0]), ceil(columns / block[1])).
         block: (rows, columns) of the elements that share a scale; (1, 1) where there are none.
     """
 
