@@ -7,6 +7,7 @@ odd widths takes torch instead, and the log says so.
 from __future__ import annotations
 
 import logging
+import math
 
 import torch
 
@@ -80,7 +81,7 @@ def _native_runner(parts: RunnerParts, library: Library, threads: int) -> Runner
 def _torch_runner(parts: RunnerParts) -> Runner:
     shapes = {linear.weight: None for linear in linears(parts.spec)}
     tensors = [parts.source.tensors[name] for name in shapes]
-    size = sum(4 * rows * columns for rows, columns in (facts.shape for facts in tensors))
+    size = sum(4 * math.prod(facts.shape) for facts in tensors)
     lease = parts.resources.enter_context(parts.ledger.reserve(WEIGHTS, {RAM: size}))
     parts.progress(0, size)
     weights = Weights(parts.source)
@@ -88,4 +89,4 @@ def _torch_runner(parts: RunnerParts) -> Runner:
     parts.resources.callback(products.close)
     lease.commit()
     parts.progress(size, size)
-    return TorchRunner(parts.spec, weights, products, parts.kv.tensors)
+    return TorchRunner(parts.spec, weights, products, parts.kv.tensors, parts.recurrent)

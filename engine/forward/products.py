@@ -7,7 +7,15 @@ from typing import Protocol
 import torch
 
 from engine.forward.weights import Weights
-from engine.models.spec import DeltaSpec, ExpertsSpec, FeedForwardSpec, Linear, Mixer, ModelSpec
+from engine.models.spec import (
+    DeltaSpec,
+    ExpertsSpec,
+    FeedForwardSpec,
+    Linear,
+    Mixer,
+    ModelSpec,
+    RowRuns,
+)
 
 
 class Products(Protocol):
@@ -32,21 +40,27 @@ class Products(Protocol):
 class DequantizedProducts:
     """Every weight decoded to float32 once and kept: slow, large, and what others are judged by.
 
-    Owns the decoded weights.
+    Owns the decoded weights. A tensor that several products share (a stack of experts, a fused
+    projection) is decoded once; products of one run of its rows are views of it.
     """
 
     def __init__(self, spec: ModelSpec, weights: Weights) -> None:
         """Decode all weights of ``spec``; 4 bytes an element."""
-        self._transposed = {
-            linear.weight: weights.whole(linear.weight).t() for linear in linears(spec)
-        }
-        self._biases = {
-            linear.bias: weights.whole(linear.bias) for linear in linears(spec) if linear.bias
-        }
+        self._transposed: dict[Linear, torch.Tensor] = {}
+        self._biases: dict[str, torch.Tensor] = {}
+        sharing: dict[str, set[Linear]] = {}
+        for linear in linears(spec):
+            sharing.setdefault(linear.weight, set()).add(linear)
+            if linear.bias is not None and linear.bias not in self._biases:
+                self._biases[linear.bias] = weights.whole(linear.bias)
+        for name, parts in sharing.items():
+            decoded = weights.whole(name)
+            matrix = decoded.view(-1, decoded.shape[-1])
+            self._transposed |= {part: _cut(matrix, part.rows).t() for part in parts}
 
     def multiply(self, x: torch.Tensor, linear: Linear) -> torch.Tensor:
         """See ``Products.multiply``."""
-        weight = self._transposed[linear.weight]
+        weight = self._transposed[linear]
         if linear.bias is None:
             return torch.mm(x, weight)
         return torch.addmm(self._biases[linear.bias], x, weight)
@@ -55,6 +69,14 @@ class DequantizedProducts:
         """Free the weights; may be repeated."""
         self._transposed.clear()
         self._biases.clear()
+
+
+def _cut(matrix: torch.Tensor, runs: RowRuns | None) -> torch.Tensor:
+    """Rows of a matrix in runs; a view where there is one run."""
+    if runs is None:
+        return matrix
+    parts = [matrix[first : first + count] for first, count in runs]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def linears(spec: ModelSpec) -> tuple[Linear, ...]:

@@ -8,6 +8,7 @@ import torch
 
 from engine.cache.lane import Lane
 from engine.cache.pages import PAGE_ROWS
+from engine.cache.recurrent import RecurrentArena
 from engine.errors import InvariantBroken
 from engine.forward.model import TorchForward, Wanted
 from engine.forward.products import Products
@@ -27,9 +28,10 @@ class TorchRunner:
         weights: Weights,
         products: Products,
         arenas: Sequence[torch.Tensor],
+        recurrent: RecurrentArena | None = None,
     ) -> None:
         self._products = products
-        self._forward = TorchForward(spec, weights, products, arenas)
+        self._forward = TorchForward(spec, weights, products, arenas, recurrent)
 
     @property
     def grid_rows(self) -> int:
@@ -65,7 +67,7 @@ class TorchRunner:
         """See ``Runner.step``; the rows are computed one after the other."""
         return torch.cat(
             [
-                self._forward.rows(lane, [token], position, Wanted.LAST)
+                self._forward.step(lane, token, position)
                 for lane, token, position in zip(lanes, ids, positions, strict=True)
             ]
         )

@@ -1,7 +1,7 @@
 """One model in the torch executor with pages of its own, for tests that compare numbers.
 
-Every byte of KV memory begins as NaN, and page ids are handed out shuffled, so a row that reads
-what it should not shows at once.
+Every byte of KV memory begins as NaN, and so does every recurrent state but the lane's own, so a
+row that reads what it should not shows at once.
 """
 
 from __future__ import annotations
@@ -14,10 +14,17 @@ import torch
 
 from engine.cache.lane import Lane
 from engine.cache.pages import PAGE_ROWS, PagePool, pages_for
+from engine.cache.recurrent import RecurrentArena
+from engine.cache.slots import SlotPool
 from engine.checkpoint.open import open_checkpoint
+from engine.checkpoint.source import CheckpointSource
 from engine.forward import DequantizedProducts, TorchRunner, Weights
+from engine.memory.ledger import Ledger
+from engine.memory.pools import RAM
 from engine.models import model_spec
 from engine.models.spec import ModelSpec
+
+STATE_SLOTS = 3
 
 
 class LoneModel:
@@ -25,14 +32,14 @@ class LoneModel:
 
     def __init__(
         self,
-        path: Path,
+        checkpoint: Path | CheckpointSource,
         rows: int,
         *,
         spec: ModelSpec | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        """Load ``path``; ``rows`` are promised to the lane, ``spec`` replaces the file's own."""
-        self._source = open_checkpoint(path)
+        """Load a checkpoint; ``rows`` are promised to the lane, ``spec`` replaces its own."""
+        self._source = open_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
         self.spec = model_spec(self._source) if spec is None else spec
         weights = Weights(self._source)
         self.pools = [PagePool(pages_for(rows) + 2, group.window) for group in self.spec.groups]
@@ -45,8 +52,10 @@ class LoneModel:
             for group, pool in zip(self.spec.groups, self.pools, strict=True)
         ]
         products = DequantizedProducts(self.spec, weights)
-        self.runner = TorchRunner(self.spec, weights, products, self.arenas)
-        opened = Lane.open(self.pools, rows, PAGE_ROWS)
+        self.recurrent = _poisoned_states(self.spec)
+        self.runner = TorchRunner(self.spec, weights, products, self.arenas, self.recurrent)
+        self.slots = None if self.recurrent is None else SlotPool(self.recurrent)
+        opened = Lane.open(self.pools, rows, PAGE_ROWS, slots=self.slots)
         assert isinstance(opened, Lane)
         self.lane = opened
 
@@ -92,8 +101,21 @@ class LoneModel:
     ) -> None:
         self.lane.close()
         self.runner.close()
+        if self.recurrent is not None:
+            self.recurrent.close()
         self._source.close()
         assert all(pool.census().held_pages == 0 for pool in self.pools)
+        assert self.slots is None or self.slots.census().free_slots == STATE_SLOTS
+
+
+def _poisoned_states(spec: ModelSpec) -> RecurrentArena | None:
+    if spec.recurrent is None:
+        return None
+    size = STATE_SLOTS * spec.recurrent.stream_bytes
+    arena = RecurrentArena(spec.recurrent, STATE_SLOTS, Ledger({RAM: size}), RAM)
+    arena.states.fill_(float("nan"))
+    arena.tails.fill_(float("nan"))
+    return arena
 
 
 def relative_l2(found: torch.Tensor, wanted: torch.Tensor) -> float:
