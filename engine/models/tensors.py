@@ -20,6 +20,7 @@ OTHER_PARTS = (
     "a.",
     "visual.",
     "vision_tower.",
+    "vision_embedder.",
     "audio_tower.",
     "embed_vision.",
     "embed_audio.",
@@ -113,6 +114,10 @@ class TensorNames:
         facts = self._tensors.get(self.name(name))
         flat = facts is not None and len(facts.shape) == 1
         return Linear(self.checked(name, (in_width,) if flat else (1, in_width)))
+
+    def leave(self, *names: str) -> None:
+        """Let tensors be, if they are there, that the family's mathematics does not use."""
+        self._asked.update(self.name(name) for name in names)
 
     def leftovers(self, draft_layers: range = range(0)) -> tuple[str, ...]:
         """Notes about tensors that belong to other parts of a model, such as its vision tower.
