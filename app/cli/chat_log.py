@@ -52,7 +52,7 @@ class ReplyLog:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._texts: dict[Region, list[str]] = {"answer": [], "thinking": []}
+        self._texts: dict[Region, list[str]] = {"answer": [], "thinking": [], "tool": []}
         self._ids: list[int] = []
         self._facts = ReplyFacts(
             model_name=model.name, template_hash=model.template_hash, sampling=sampling

@@ -8,19 +8,35 @@ Value = str | bool | None
 Content = str | tuple[dict[str, str], ...]
 
 
+class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tool call that a reply made; ``arguments`` is a JSON object as text."""
+
+    name: str
+    arguments: str
+
+
 class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One message as a template sees it; ``content`` is a text or typed parts."""
+    """One message as a template sees it; ``content`` is a text or typed parts.
+
+    ``thinking`` and ``calls`` are given to the template only where there are any.
+    """
 
     role: str
     content: Content
+    thinking: str = ""
+    calls: tuple[Call, ...] = ()
 
 
 class Rendering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One conversation to render; ``variables`` are the template's other names."""
+    """One conversation to render; ``variables`` are the template's other names.
+
+    ``tools`` are declarations, each a JSON object as text.
+    """
 
     turns: tuple[Turn, ...]
     generation_prompt: bool
     variables: dict[str, Value] = {}
+    tools: tuple[str, ...] = ()
 
 
 class RenderRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

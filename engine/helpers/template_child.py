@@ -22,7 +22,7 @@ from jinja2.utils import Namespace
 
 from engine.helpers.limits import Limits, limit_request, limit_self
 from engine.helpers.pipe import read_frame, write_frame
-from engine.helpers.records import Outcome, Refused, Rendered, Rendering, RenderRequest
+from engine.helpers.records import Outcome, Refused, Rendered, Rendering, RenderRequest, Turn
 
 _FAILURES: Final = (
     jinja2.TemplateError,
@@ -103,8 +103,8 @@ def _render(template: jinja2.Template, wanted: Rendering, limit: int) -> Outcome
     size = 0
     try:
         for piece in template.generate(
-            messages=[msgspec.to_builtins(turn, builtin_types=()) for turn in wanted.turns],
-            tools=None,
+            messages=[_message(turn) for turn in wanted.turns],
+            tools=[json.loads(tool) for tool in wanted.tools] or None,
             documents=None,
             add_generation_prompt=wanted.generation_prompt,
             **wanted.variables,
@@ -118,6 +118,22 @@ def _render(template: jinja2.Template, wanted: Rendering, limit: int) -> Outcome
     except _FAILURES as error:
         return Refused(reason=_reason(error))
     return Rendered(text=text)
+
+
+def _message(turn: Turn) -> dict[str, Any]:
+    """A message as templates expect it, with the keys that they ask for only where needed."""
+    found: dict[str, Any] = {"role": turn.role, "content": msgspec.to_builtins(turn.content)}
+    if turn.thinking:
+        found["reasoning_content"] = turn.thinking
+    if turn.calls:
+        found["tool_calls"] = [
+            {
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.loads(call.arguments)},
+            }
+            for call in turn.calls
+        ]
+    return found
 
 
 def _reason(error: BaseException) -> str:

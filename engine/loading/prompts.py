@@ -16,6 +16,7 @@ from engine.serving.request import ReplyText, Request
 from engine.text.stream import ReplyStream
 from engine.text.template import ChatTemplate, Prompt
 from engine.text.tokenizer import Tokenizer
+from engine.text.tools.declared import DeclaredTools
 
 
 class CheckpointPrompts:
@@ -57,6 +58,7 @@ class CheckpointPrompts:
             suppressed_ids=self._suppressed,
             wanted_marks=wanted_marks(prompt, wish.messages),
             template_hash=prompt.template_hash,
+            rewritten_from=prompt.rewritten_from,
             notes=prompt.notes,
             arrived_ns=arrived_ns,
         )
@@ -65,6 +67,7 @@ class CheckpointPrompts:
             tags=prompt.tags,
             starts_in_thinking=prompt.starts_in_thinking,
             stop=settings.stop,
+            tools=self._declared(wish),
         )
         return request, text
 
@@ -76,9 +79,15 @@ class CheckpointPrompts:
         """End the child that renders; may be repeated."""
         self._template.close()
 
+    def _declared(self, wish: Generate) -> DeclaredTools | None:
+        syntax = self._template.tool_syntax
+        return None if syntax is None or not wish.tools else DeclaredTools(wish.tools, syntax)
+
     def _prompt(self, wish: Generate) -> Prompt:
         if wish.raw is None:
-            return self._template.prompt(wish.messages, date=wish.date, thinking=wish.thinking)
+            return self._template.prompt(
+                wish.messages, date=wish.date, thinking=wish.thinking, tools=wish.tools
+            )
         if wish.messages:
             raise RequestInvalid("A request has either messages or a raw text, not both.")
         return self._template.raw(wish.raw)

@@ -10,12 +10,12 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Milliseconds = Annotated[float, msgspec.Meta(ge=0)]
-Role = Literal["system", "user", "assistant"]
-Region = Literal["answer", "thinking"]
+Role = Literal["system", "user", "assistant", "tool"]
+Region = Literal["answer", "thinking", "tool"]
 StopReason = Literal[
     "end-of-turn", "stop-string", "max-tokens", "context-full", "stopped", "failed"
 ]
@@ -33,8 +33,26 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknow
 # Parts -----------------------------------------------------------------------------------------
 
 
+class Tool(Record, frozen=True, kw_only=True):
+    """Something that a model may ask to be called; ``parameters`` is a JSON schema as text."""
+
+    name: str
+    description: str = ""
+    parameters: str = "{}"
+
+
+class ToolCall(Record, frozen=True, kw_only=True):
+    """A model's wish to call a tool; ``arguments`` is a JSON object as text."""
+
+    name: str
+    arguments: str
+
+
 class ChatMessage(Record, frozen=True, kw_only=True):
-    """One turn of the conversation.
+    """One turn of the conversation; a tool's result has the role "tool" and follows its call.
+
+    ``thinking_text`` is what the model thought before this reply: some templates show it again
+    as long as its tool calls are being answered.
 
     ``ids`` are the exact ids of a reply as it was generated, with the hash of the template they
     were generated under; the engine splices them where the rendered text agrees.
@@ -44,6 +62,8 @@ class ChatMessage(Record, frozen=True, kw_only=True):
     text: str
     ids: tuple[int, ...] = ()
     template_hash: str | None = None
+    thinking_text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 class Sampling(Record, frozen=True, kw_only=True):
@@ -84,7 +104,10 @@ class PoolFacts(Record, frozen=True, kw_only=True):
 
 
 class ModelFacts(Record, frozen=True, kw_only=True):
-    """What the app shows of a loaded checkpoint."""
+    """What the app shows of a loaded checkpoint.
+
+    ``can_think``: its template takes ``Generate.thinking``. ``can_call_tools``: it takes tools.
+    """
 
     name: str
     path: str
@@ -95,6 +118,8 @@ class ModelFacts(Record, frozen=True, kw_only=True):
     format: str
     has_template: bool
     template_hash: str
+    can_think: bool = False
+    can_call_tools: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -175,6 +200,7 @@ class Generate(Message, frozen=True, kw_only=True):
     date: str | None = None
     sibling: Count = 0
     thinking: bool | None = None
+    tools: tuple[Tool, ...] = ()
 
 
 class Cancel(Message, frozen=True, kw_only=True):
@@ -270,13 +296,16 @@ class Finished(Message, frozen=True, kw_only=True):
     """A generation ended.
 
     ``ids`` are exactly what was generated, the end id included; ``text`` is what Tokens carried of
-    region "answer", ``thinking_text`` of region "thinking". ``resumed_tokens`` of the prompt came
-    from a kept state; ``reason`` says why where that is little.
+    region "answer", ``thinking_text`` of region "thinking"; ``tool_calls`` are what could be read
+    of region "tool". ``resumed_tokens`` of the prompt came from a kept state; ``reason`` says why
+    where that is little; ``rewritten_from`` is the first message that the prompt showed otherwise
+    than the turn before, as where a template drops past thoughts.
     """
 
     request: Count
     text: str
     thinking_text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
     ids: tuple[int, ...]
     prompt_tokens: Count
     resumed_tokens: Count
@@ -285,6 +314,7 @@ class Finished(Message, frozen=True, kw_only=True):
     seed: int
     template_hash: str | None = None
     reason: str | None = None
+    rewritten_from: Count | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from engine.protocol import EngineMessage, Finished, Region, StopReason, Timings, Tokens
+from engine.protocol import EngineMessage, Finished, Region, StopReason, Timings, Tokens, ToolCall
 from engine.serving.request import Piece, ReplyText, Stream
 
 FRAME_NS: Final = 16_000_000
@@ -34,7 +34,7 @@ class Reply:
         self._clock = clock
         self.ids: list[int] = []
         self.first_sent_ns: int | None = None
-        self._said: dict[Region, list[str]] = {"answer": [], "thinking": []}
+        self._said: dict[Region, list[str]] = {"answer": [], "thinking": [], "tool": []}
         self._region: Region = "answer"
         self._waiting_text: list[str] = []
         self._waiting_ids: list[int] = []
@@ -45,6 +45,11 @@ class Reply:
     def stopped(self) -> bool:
         """Whether a stop string was met."""
         return self._text.stopped
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls that were read."""
+        return tuple(self._text.tool_calls)
 
     def text(self, region: Region) -> str:
         """What was said in one region."""
@@ -105,6 +110,7 @@ def finished(stream: Stream, reply: Reply, why: StopReason, now_ns: int) -> Fini
         request=request.number,
         text=reply.text("answer"),
         thinking_text=reply.text("thinking"),
+        tool_calls=reply.tool_calls,
         ids=tuple(reply.ids),
         prompt_tokens=request.prompt_tokens,
         resumed_tokens=course.resumed_tokens,
@@ -119,6 +125,7 @@ def finished(stream: Stream, reply: Reply, why: StopReason, now_ns: int) -> Fini
         seed=request.rule.seed,
         template_hash=request.template_hash,
         reason=course.reason,
+        rewritten_from=request.rewritten_from,
         notes=request.notes,
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.cache.lane import Lane
-from engine.protocol import Region
+from engine.protocol import Region, ToolCall
 from engine.sampling.keyed import DrawRule
 from engine.sampling.penalties import Penalties, PenaltyRule
 
@@ -29,6 +29,10 @@ class ReplyText(Protocol):
     @property
     def stopped(self) -> bool:
         """Whether a stop string was met; nothing after it is text."""
+
+    @property
+    def tool_calls(self) -> Sequence[ToolCall]:
+        """The tool calls that were read."""
 
     def push(self, token: int, /) -> Sequence[Piece]:
         """What is certain to be text after one more token."""
@@ -47,6 +51,7 @@ class Request:
         max_tokens: None runs to the context's end.
         end_ids: tokens that end the turn.
         wanted_marks: token counts at which a kept state would be worth most.
+        rewritten_from: the first message that the prompt shows otherwise than the turn before did.
         arrived_ns: when its frame was read, on the monotonic clock.
     """
 
@@ -61,6 +66,7 @@ class Request:
     template_hash: str | None
     notes: tuple[str, ...]
     arrived_ns: int
+    rewritten_from: int | None = None
 
     @property
     def prompt_tokens(self) -> int:

@@ -50,6 +50,7 @@ class Marks:
 
     Args:
         texts: every message's text.
+        written: what models wrote beside their texts; it is masked, never marked.
         template: its private characters are avoided like the texts' own.
         tokenizer: knows what control tokens look like.
 
@@ -57,11 +58,18 @@ class Marks:
         RequestInvalid: the texts use up the private characters of Unicode.
     """
 
-    def __init__(self, texts: Sequence[str], template: str, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self,
+        texts: Sequence[str],
+        template: str,
+        tokenizer: Tokenizer,
+        written: Sequence[str] = (),
+    ) -> None:
         self._tokenizer = tokenizer
         self._texts = texts
-        letters = sorted({text[at] for text in texts for at in tokenizer.markers.starts(text)})
-        free = _free(chain(texts, (template,)))
+        every = (*texts, *written)
+        letters = sorted({text[at] for text in every for at in tokenizer.markers.starts(text)})
+        free = _free(chain(every, (template,)))
         try:
             self._opening = [next(free) for _ in texts]
             self._closing = [next(free) for _ in texts]
@@ -81,7 +89,10 @@ class Marks:
 
     def masked(self, message: int) -> str:
         """The message's text with control tokens masked, letter for letter as long."""
-        text = self._texts[message]
+        return self.mask(self._texts[message])
+
+    def mask(self, text: str) -> str:
+        """A text with control tokens masked."""
         if not self._mask:
             return text
         letters = list(text)

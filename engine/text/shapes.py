@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from engine.helpers.records import Content, Turn
+import msgspec
+
+from engine.helpers.records import Call, Turn
 from engine.protocol import ChatMessage
 
 MERGED_NOTE: Final = (
@@ -37,22 +39,35 @@ class Shape:
     joined: bool = False
 
     def turns(
-        self, messages: Sequence[ChatMessage], text: Callable[[int], str]
+        self,
+        messages: Sequence[ChatMessage],
+        text: Callable[[int], str],
+        written: Callable[[str], str],
     ) -> tuple[Turn, ...]:
-        """The turns a template sees; ``text`` gives a message's text by its number."""
+        """The turns a template sees.
+
+        Args:
+            text: a message's text by its number.
+            written: what a model wrote beside its text (thoughts, arguments of calls) as it is
+                to be given.
+        """
         front = self._front(messages)
-        turns: list[tuple[str, str]] = []
+        turns: list[Turn] = []
         for index, message in enumerate(messages):
             if index == 0 and front is not None:
                 continue
             content = text(index)
             if index == front and messages[0].text.strip():
                 content = text(0) + _BETWEEN + content
-            if self.joined and turns and turns[-1][0] == message.role:
-                turns[-1] = (message.role, turns[-1][1] + _BETWEEN + content)
-            else:
-                turns.append((message.role, content))
-        return tuple(Turn(role=role, content=self._content(content)) for role, content in turns)
+            if self.joined and turns and _may_join(turns[-1], message):
+                content = str(turns.pop().content) + _BETWEEN + content
+            turns.append(_turn(message, content, written))
+        if not self.typed:
+            return tuple(turns)
+        return tuple(
+            msgspec.structs.replace(turn, content=({"type": "text", "text": str(turn.content)},))
+            for turn in turns
+        )
 
     def applies(self, messages: Sequence[ChatMessage]) -> bool:
         """Whether this way differs from those before it for these messages."""
@@ -71,8 +86,20 @@ class Shape:
             return None
         return next((i for i, one in enumerate(messages) if one.role == "user"), None)
 
-    def _content(self, text: str) -> Content:
-        return ({"type": "text", "text": text},) if self.typed else text
+
+def _may_join(turn: Turn, message: ChatMessage) -> bool:
+    return turn.role == message.role and not turn.calls and not message.tool_calls
+
+
+def _turn(message: ChatMessage, content: str, written: Callable[[str], str]) -> Turn:
+    return Turn(
+        role=message.role,
+        content=content,
+        thinking=written(message.thinking_text),
+        calls=tuple(
+            Call(name=call.name, arguments=written(call.arguments)) for call in message.tool_calls
+        ),
+    )
 
 
 SHAPES: Final = tuple(

@@ -17,13 +17,15 @@ import msgspec
 
 from engine.errors import RequestInvalid
 from engine.helpers.records import Value
-from engine.protocol import ChatMessage
+from engine.protocol import ChatMessage, Tool
 from engine.text.marks import Span
 from engine.text.renderer import PlainRenderer, Renderer, TemplateRenderer, source_hash
 from engine.text.rows import Known, PromptRows
 from engine.text.sheet import Sheet, Sheets
 from engine.text.thinking import ThinkingTags, ends_inside, find_tags
 from engine.text.tokenizer import Tokenizer, clean
+from engine.text.tools.declared import declaration
+from engine.text.tools.syntax import find_syntax
 
 _BASE_NOTE: Final = "The model has no chat template; it continues the text instead of answering."
 
@@ -44,9 +46,11 @@ class Prompt:
         ids: the whole prompt, BOS included.
         text: as rendered, for people to look at.
         boundaries: one a message.
-        history_end: rows that this prompt shares with the history rendered alone, without the
-            part that asks for a reply; never all rows, because one has to be computed. None where
-            the template renders a history otherwise.
+        history_end: rows with which the next turn's prompt begins too, whatever the reply; never
+            all rows, because one has to be computed. None where the template cannot tell.
+        keeps_prefix: whether the whole prompt is how the next turn's begins.
+        rewritten_from: the first message that this prompt shows otherwise than the turn before
+            did, as where past thoughts are dropped; None where that turn's prompt is kept whole.
         template_hash: names what rendered it, None for a raw prompt.
         tags: of thinking regions, where the model has them.
         starts_in_thinking: the reply begins inside a thinking region.
@@ -58,6 +62,8 @@ class Prompt:
     text: str
     boundaries: tuple[Boundary, ...] = ()
     history_end: int | None = None
+    keeps_prefix: bool = False
+    rewritten_from: int | None = None
     template_hash: str | None = None
     tags: ThinkingTags | None = None
     starts_in_thinking: bool = False
@@ -67,6 +73,12 @@ class Prompt:
 
 class ChatTemplate:
     """Builds prompts for one checkpoint.
+
+    Attributes:
+        hash: names what renders.
+        tags: of thinking regions, None where the model has none.
+        tool_syntax: how the model calls tools, None where its template takes none.
+        can_think: whether the template asks for ``thinking``.
 
     Args:
         source: the checkpoint's template, None for a base model.
@@ -83,6 +95,8 @@ class ChatTemplate:
         self._notes = (_BASE_NOTE,) if source is None else ()
         self.hash = source_hash(self._renderer.source)
         self.tags = find_tags(source, tokenizer)
+        self.tool_syntax = find_syntax(source)
+        self.can_think = source is not None and "enable_thinking" in source
 
     def start(self) -> None:
         """Get ready in the background, so that the first prompt comes sooner."""
@@ -123,6 +137,7 @@ class ChatTemplate:
         *,
         date: str | None = None,
         thinking: bool | None = None,
+        tools: Sequence[Tool] = (),
     ) -> Prompt:
         """The prompt that asks for the next reply.
 
@@ -130,6 +145,7 @@ class ChatTemplate:
             messages: the conversation, oldest first.
             date: ISO, what the template sees as today; None takes the clock.
             thinking: passed to the template as ``enable_thinking`` where not None.
+            tools: what the model may call.
 
         Raises:
             RequestInvalid: no messages, or no row comes of them.
@@ -138,7 +154,8 @@ class ChatTemplate:
         if not messages:
             raise RequestInvalid("There is no message to answer.")
         cleaned = [msgspec.structs.replace(one, text=clean(one.text)) for one in messages]
-        sheet = self._sheets.render(cleaned, date, self._variables(thinking))
+        declared = [declaration(tool) for tool in tools]
+        sheet = self._sheets.render(cleaned, date, self._variables(thinking), declared)
         replies = self._replies(sheet, cleaned)
         built = PromptRows(self._tokenizer, sheet.text, sheet.foreign, replies)
         if not built.rows.ids:
@@ -149,6 +166,8 @@ class ChatTemplate:
             text=sheet.text,
             boundaries=_boundaries(built, sheet.spans, len(cleaned)),
             history_end=_history_end(built, sheet),
+            keeps_prefix=sheet.next_shared == len(sheet.text),
+            rewritten_from=_rewritten_from(sheet),
             template_hash=self.hash,
             tags=self.tags,
             starts_in_thinking=ends_inside(tail, self.tags),
@@ -226,6 +245,17 @@ def _boundaries(
 
 
 def _history_end(built: PromptRows, sheet: Sheet) -> int | None:
-    if sheet.history is None or not sheet.text.startswith(sheet.history):
+    end = sheet.next_shared
+    if end is None and sheet.history is not None and sheet.text.startswith(sheet.history):
+        end = len(sheet.history)
+    if end is None:
         return None
-    return min(built.prefix_rows(len(sheet.history)), len(built.rows.ids) - 1)
+    return min(built.prefix_rows(end), len(built.rows.ids) - 1)
+
+
+def _rewritten_from(sheet: Sheet) -> int | None:
+    """The message at, or else after, the first character that is shown otherwise."""
+    at = sheet.rewritten_at
+    if at is None:
+        return None
+    return next((span.message for span in sheet.spans if span.end > at), None)

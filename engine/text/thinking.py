@@ -17,6 +17,7 @@ class ThinkingTags:
 
 
 _KNOWN: Final = (
+    ThinkingTags("<|channel>thought\n", "<channel|>"),
     ThinkingTags("<think>", "</think>"),
     ThinkingTags("[THINK]", "[/THINK]"),
     ThinkingTags("<seed:think>", "</seed:think>"),

@@ -2,7 +2,8 @@
 
 ``FakeRunner`` keeps each row's token in the page and slot that the lane's block tables give, and
 makes logits from a digest of every (position, token) that the row may see, read back through the
-tables. So a wrong page, a lost row or a stale one changes the reply, as it would with a real model.
+tables, and of the lane's recurrent chain. So a wrong page, a lost row, a stale one, or a slot that
+is not the stream's own changes the reply, as it would with a real model.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from numpy.typing import NDArray
 
 from engine.cache.lane import Lane
 from engine.cache.pages import PAGE_ROWS, PagePool
-from engine.protocol import EngineMessage, Failure, Finished, Tokens
+from engine.cache.slots import SlotPool
+from engine.protocol import EngineMessage, Failure, Finished, Tokens, ToolCall
 from engine.sampling.keyed import DrawRule
 from engine.sampling.penalties import PenaltyRule
 from engine.serving.admission import Served
 from engine.serving.request import Piece, Request
 from engine.serving.rounds import Serving
 from engine.states.store import StateStore
+from tests.helpers.fake_slots import FakeSlots
 
 VOCABULARY = 97
 END = 96
@@ -35,8 +38,15 @@ POISON = -1
 class FakeRunner:
     """Implements ``engine.runner.Runner``; ``calls`` records the work in order."""
 
-    def __init__(self, pools: Sequence[PagePool], *, shares_steps: bool = True) -> None:
+    def __init__(
+        self,
+        pools: Sequence[PagePool],
+        *,
+        shares_steps: bool = True,
+        recurrent: FakeSlots | None = None,
+    ) -> None:
         self._pools = pools
+        self._recurrent = recurrent
         self._shares_steps = shares_steps
         self._memory = [np.full((pool.page_count, PAGE_ROWS), POISON) for pool in pools]
         self.calls: list[tuple[str, int]] = []
@@ -81,6 +91,9 @@ class FakeRunner:
             pages = lane.table(group)[rows // PAGE_ROWS]
             assert (pages >= 0).all(), f"a row from {position} of group {group} has no page"
             memory[pages, rows % PAGE_ROWS] = ids
+        if self._recurrent is not None:
+            assert lane.recurrent_slot is not None
+            self._recurrent.extend(lane.recurrent_slot, ids)
 
     def _logits(self, lane: Lane, position: int) -> torch.Tensor:
         digest = blake2b(position.to_bytes(4, "little"), digest_size=8)
@@ -92,6 +105,8 @@ class FakeRunner:
             seen = self._memory[group][pages, rows % PAGE_ROWS]
             assert (seen >= 0).all(), "a row was read that was never written"
             digest.update(seen.astype("<i8").tobytes())
+        if self._recurrent is not None and lane.recurrent_slot is not None:
+            digest.update(self._recurrent.chains[lane.recurrent_slot])
         rng = np.random.default_rng(int.from_bytes(digest.digest(), "little"))
         row = rng.standard_normal(VOCABULARY).astype(np.float32)
         row[END] = -30.0
@@ -107,6 +122,7 @@ class FakeText:
         self._thinking = thinking
         self._inside = False
         self.stopped = False
+        self.tool_calls: Sequence[ToolCall] = ()
         self.fault: Exception | None = None
         self.ending_fault: Exception | None = None
 
@@ -137,6 +153,8 @@ class Bench:
     serving: Serving
     sent: list[EngineMessage]
     now_ns: list[int] = field(default_factory=lambda: [0])
+    slots: SlotPool | None = None
+    recurrent: FakeSlots | None = None
 
     def ask(self, wish: Request, text: FakeText | None = None) -> None:
         """Queue a request."""
@@ -168,19 +186,30 @@ class Bench:
 
 @contextmanager
 def bench(
-    *, pages: Sequence[int] = (24, 16), streams: int = 4, context: int = 2048, shares: bool = True
+    *,
+    pages: Sequence[int] = (24, 16),
+    streams: int = 4,
+    context: int = 2048,
+    shares: bool = True,
+    slot_count: int = 0,
 ) -> Iterator[Bench]:
-    """Serve a fake model with a full and a sliding group; the census must be zero at the end."""
+    """Serve a fake model with a full and a sliding group; the census must be zero at the end.
+
+    Args:
+        slot_count: of recurrent states; 0 is a model without recurrent layers.
+    """
     pools = tuple(
         PagePool(count, window) for count, window in zip(pages, (None, 512), strict=False)
     )
-    runner = FakeRunner(pools, shares_steps=shares)
-    states = StateStore(pools, PAGE_ROWS)
+    recurrent = FakeSlots(slot_count) if slot_count else None
+    slots = None if recurrent is None else SlotPool(recurrent)
+    runner = FakeRunner(pools, shares_steps=shares, recurrent=recurrent)
+    states = StateStore(pools, PAGE_ROWS, slots)
     sent: list[EngineMessage] = []
     now_ns = [0]
-    served = Served(runner, pools, states, context, streams)
+    served = Served(runner, pools, states, context, streams, slots)
     serving = Serving(served, sent.append, lambda: now_ns[0])
-    yield Bench(pools, runner, states, serving, sent, now_ns)
+    yield Bench(pools, runner, states, serving, sent, now_ns, slots, recurrent)
     serving.close()
     serving.close()
     assert not serving.has_work
@@ -189,6 +218,8 @@ def bench(
     states.close()
     for pool in pools:
         assert pool.census().free_pages == pool.page_count
+    if slots is not None:
+        assert slots.census().free_slots == slot_count
     ended = [m.request for m in sent if isinstance(m, Finished | Failure)]
     assert len(ended) == len(set(ended)), "a request ended twice"
 

@@ -161,12 +161,11 @@ def test_rows_before_a_message_do_not_depend_on_it(smol: ChatTemplate) -> None:
     assert first.ids != other.ids
 
 
-def test_the_history_ends_before_what_asks_for_the_reply(smol: ChatTemplate) -> None:
+def test_the_history_ends_where_the_next_turn_s_prompt_parts(smol: ChatTemplate) -> None:
+    """That turn keeps all of this prompt; one row is left to compute."""
     prompt = smol.prompt([user("hi")])
-    assert prompt.history_end is not None
-    tokenizer = smol_tokenizer()
-    tail = tokenizer.decode(prompt.ids[prompt.history_end :], skip_control=False)
-    assert tail == "<|im_start|>assistant\n"
+    assert prompt.history_end == len(prompt.ids) - 1
+    assert prompt.keeps_prefix
     longer = smol.prompt([user("hi"), assistant("Hello!"), user("bye")])
     assert longer.ids[: prompt.history_end] == prompt.ids[: prompt.history_end]
 
@@ -434,3 +433,45 @@ def test_the_hash_names_the_template() -> None:
     assert hashes[1] == hashes[3]
     assert len(set(hashes)) == 3
     assert replace(prompt_of("a", [user("x")]), notes=()).template_hash == hashes[1]
+
+
+DROPS_THOUGHTS = (
+    "{% set ns = namespace(last=0) %}{% for m in messages %}{% if m.role == 'user' %}"
+    "{% set ns.last = loop.index0 %}{% endif %}{% endfor %}"
+    "{% for m in messages %}<|{{ m.role }}|>{% if m.role == 'assistant' and loop.index0 > ns.last %}"
+    "<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|><think>\n{% endif %}"
+)
+
+
+def test_a_template_that_keeps_history_keeps_its_prompts(smol: ChatTemplate) -> None:
+    talk = [user("hi"), assistant("hello"), user("and now?")]
+    prompt = smol.prompt(talk)
+    assert prompt.keeps_prefix and prompt.rewritten_from is None
+    first = smol.prompt(talk[:1])
+    assert prompt.ids[: len(first.ids)] == first.ids
+
+
+def test_where_thoughts_are_dropped_the_last_common_row_and_the_message_are_known() -> None:
+    tokenizer = Tokenizer(byte_facts())
+    with ChatTemplate(DROPS_THOUGHTS, tokenizer, DeskRenderer(DROPS_THOUGHTS)) as template:
+        first = template.prompt([user("hi")])
+        second = template.prompt([user("hi"), assistant("yes"), user("why?")])
+    shared = first.history_end
+    assert shared is not None and not first.keeps_prefix
+    assert second.ids[:shared] == first.ids[:shared]
+    assert second.ids[shared] != first.ids[shared]
+    assert tokenizer.decode(first.ids[shared:], skip_control=False) == "<think>\n"
+    assert second.rewritten_from == 1
+
+
+def test_what_the_next_turn_shares_does_not_depend_on_the_reply() -> None:
+    tokenizer = Tokenizer(byte_facts())
+    with ChatTemplate(THINKS, tokenizer, DeskRenderer(THINKS)) as template:
+        for thinking in (None, True, False):
+            first = template.prompt([user("hi")], thinking=thinking)
+            for reply in ("", "yes", "<think>\nno\n</think>\n\nyes"):
+                talk = [user("hi"), assistant(reply), user("why?")]
+                second = template.prompt(talk, thinking=thinking)
+                assert first.history_end is not None
+                assert second.ids[: first.history_end] == first.ids[: first.history_end]

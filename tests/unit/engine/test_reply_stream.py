@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import decoders
 
-from engine.text.stream import ReplyStream, overlap
+from engine.text.regions import overlap
+from engine.text.stream import ReplyStream
 from engine.text.thinking import ThinkingTags, ends_inside, find_tags
 from engine.text.tokenizer import Tokenizer
 from tests.helpers.text import byte_facts, smol_tokenizer, spm_facts
