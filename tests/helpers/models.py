@@ -1,4 +1,7 @@
-"""Where the tests find the two small real models; the set-up script puts them there."""
+"""Where the tests find the two small real models and llama.cpp's converter.
+
+The set-up script puts them there.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,18 @@ def gemma_path() -> Path:
     return _present("gemma-3-270m-q4_k_m.gguf")
 
 
+def llama_cpp_path() -> Path:
+    """The part of llama.cpp's source that the tests use: its converter, vocabularies, templates."""
+    return _present("llama.cpp")
+
+
+def converter_path() -> Path:
+    """The folder of llama.cpp's ``convert_hf_to_gguf.py`` and of its vocabulary files."""
+    _present("llama.cpp/convert_hf_to_gguf.py")
+    return FOLDER / "llama.cpp"
+
+
 def _present(name: str) -> Path:
     path = FOLDER / name
-    assert path.is_file(), f"{path} is missing; `python3 installer/bootstrap.py test` fetches it"
+    assert path.exists(), f"{path} is missing; `python3 installer/bootstrap.py test` fetches it"
     return path
