@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from engine.models.spec import AttentionSpec, Linear, PageGroupSpec, RopeSpec
+from engine.models.spec import AttentionSpec, Linear, PageGroupSpec, RopeSpec, RowRuns
 from engine.models.tensors import TensorNames
 
 
@@ -62,9 +62,10 @@ def attention(
         keys_are_values: the layer has no value projection.
     """
     stem = f"blk.{layer}.attn"
+    widths = (kind.query_width, kind.kv_width, kind.kv_width)
     value: Linear | None
     if tensors.has(f"{stem}_qkv.weight"):
-        query, key, value = _parted(tensors, f"{stem}_qkv", hidden, kind)
+        query, key, value = _parted(tensors, f"{stem}_qkv", hidden, widths)
     else:
         query = tensors.linear(f"{stem}_q", kind.query_width, hidden)
         key = tensors.linear(f"{stem}_k", kind.kv_width, hidden)
@@ -75,13 +76,35 @@ def attention(
     return replace(_reading(kind, slot, query, output), key=key, value=value)
 
 
+def gated_attention(
+    tensors: TensorNames, layer: int, hidden: int, kind: Kind, slot: int
+) -> AttentionSpec:
+    """A layer whose query projection holds, head by head, a query and the gate of its output."""
+    both = replace(kind, head_count=2 * kind.head_count)
+    stem = f"blk.{layer}.attn"
+    widths = (both.query_width, kind.kv_width, kind.kv_width)
+    if tensors.has(f"{stem}_qkv.weight"):
+        query, key, value = _parted(tensors, f"{stem}_qkv", hidden, widths)
+    else:
+        query, key, value = (
+            tensors.linear(f"{stem}_{part}", width, hidden)
+            for part, width in zip("qkv", widths, strict=True)
+        )
+    output = tensors.linear(f"{stem}_output", hidden, kind.query_width)
+    queries, gates = (
+        Linear(query.weight, query.bias, _every_other(kind, first)) for first in (0, kind.head_dim)
+    )
+    return replace(_reading(kind, slot, queries, output), key=key, value=value, gate=gates)
+
+
 def sharing_attention(
     tensors: TensorNames, layer: int, hidden: int, kind: Kind, slot: int
 ) -> AttentionSpec:
     """A layer that reads the K and V of the earlier layer at ``slot``; its own are left alone."""
     stem = f"blk.{layer}.attn"
     if tensors.has(f"{stem}_qkv.weight"):
-        query, _, _ = _parted(tensors, f"{stem}_qkv", hidden, kind)
+        widths = (kind.query_width, kind.kv_width, kind.kv_width)
+        query, _, _ = _parted(tensors, f"{stem}_qkv", hidden, widths)
     else:
         query = tensors.linear(f"{stem}_q", kind.query_width, hidden)
     unused = ("k.weight", "k.bias", "v.weight", "v.bias", "k_norm.weight")
@@ -125,9 +148,8 @@ def _reading(kind: Kind, slot: int, query: Linear, output: Linear) -> AttentionS
 
 
 def _parted(
-    tensors: TensorNames, stem: str, hidden: int, kind: Kind
+    tensors: TensorNames, stem: str, hidden: int, widths: tuple[int, int, int]
 ) -> tuple[Linear, Linear, Linear]:
-    widths = (kind.query_width, kind.kv_width, kind.kv_width)
     fused = tensors.linear(stem, sum(widths), hidden)
     first = (0, widths[0], widths[0] + widths[1])
     query, key, value = (
@@ -135,3 +157,9 @@ def _parted(
         for start, width in zip(first, widths, strict=True)
     )
     return query, key, value
+
+
+def _every_other(kind: Kind, offset: int) -> RowRuns:
+    """``head_dim`` rows of every ``2 * head_dim``, one run a head, from ``offset`` on."""
+    stride = 2 * kind.head_dim
+    return tuple((head * stride + offset, kind.head_dim) for head in range(kind.head_count))

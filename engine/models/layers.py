@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.checkpoint.source import CheckpointSource
+from engine.checkpoint.source import CheckpointSource, MetadataScalar
 from engine.errors import CheckpointUnreadable, UnsupportedFamily
 from engine.models import rope
 from engine.models.metadata import FamilyKeys
@@ -114,6 +114,19 @@ def refuse_experts(keys: FamilyKeys) -> None:
         raise UnsupportedFamily(sentence, expert_count=count)
 
 
+def refuse_other(keys: FamilyKeys, key: str, known: tuple[MetadataScalar, ...]) -> None:
+    """Raise UnsupportedFamily where the file asks for something else than what is known to run."""
+    if keys.has(key) and keys.raw(key) not in known:
+        raise keys.unsupported(key, " or ".join(str(value) for value in known))
+
+
+def inner_width(keys: FamilyKeys, layer: int, layer_count: int) -> int | None:
+    """The feed-forward's inner width that the file states for a layer; None where it says none."""
+    if not keys.has("feed_forward_length"):
+        return None
+    return keys.layer_count("feed_forward_length", layer, layer_count)
+
+
 def rotated_dims(keys: FamilyKeys, head_dim: int) -> int:
     """How many elements of a head rotate: an even number, at most the head."""
     share = keys.positive("rope.partial_rotary_factor", 1.0)
@@ -180,6 +193,14 @@ def head_tensor(keys: FamilyKeys, tensors: TensorNames, geometry: Body) -> str:
         if not tied:
             return own
     return tensors.checked("token_embd.weight", shape)
+
+
+def logit_cap(keys: FamilyKeys) -> float | None:
+    """The cap on the logits, None where the file has none or says 0."""
+    cap = keys.number("final_logit_softcapping", 0.0)
+    if cap < 0.0:
+        raise keys.refusal("final_logit_softcapping", "a number of 0 or more")
+    return cap or None
 
 
 def _no_angles(keys: FamilyKeys) -> CheckpointUnreadable:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from engine.checkpoint.source import CheckpointSource, Dialect, MetadataValue
-from engine.errors import CheckpointUnreadable
+from engine.errors import CheckpointUnreadable, UnsupportedFamily
 from engine.models.published import Published, published_values
 
 
@@ -57,6 +57,17 @@ class FamilyKeys:
             raise self._refusal(key, value, "a whole number of 1 or more")
         return value
 
+    def layer_count(self, key: str, layer: int, layers: int) -> int:
+        """A count of one layer: the only value, or that layer's among one for each."""
+        value = self._value(key, None)
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            if len(value) != layers:
+                raise self._refusal(key, value, f"one value, or one for each of {layers} layers")
+            value = value[layer]
+        if not _is_whole(value) or value < 1:
+            raise self._refusal(key, value, "a whole number of 1 or more")
+        return value
+
     def number(self, key: str, default: float | None = None) -> float:
         """A finite number; without ``default`` the key must be there."""
         value = self._value(key, default)
@@ -94,6 +105,12 @@ class FamilyKeys:
     def raw(self, key: str) -> MetadataValue | None:
         """The value as stored, None where the file does not say."""
         return self.values.get(key)
+
+    def unsupported(self, key: str, wanted: str) -> UnsupportedFamily:
+        """The error for a key that asks for a variant which does not run."""
+        shown, full = _shown(self.raw(key)), self._full(key)
+        sentence = f"{self.file} has {full} = {shown}; of this family only {wanted} runs."
+        return UnsupportedFamily(sentence, key=full, found=shown)
 
     def refusal(self, key: str, wanted: str) -> CheckpointUnreadable:
         """The error for a key whose value is there but makes no sense."""

@@ -248,9 +248,12 @@ def test_gemma3_scale_follows_the_head_but_in_the_largest_model() -> None:
     assert model_spec(large).attentions[0].scale == pytest.approx((24 // 4) ** -0.5)
 
 
-def test_a_gemma3_logit_cap_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedFamily, match=r"caps its logits at 30\.0"):
-        model_spec(tiny_source("gemma3", final_logit_softcapping=30.0))
+def test_a_gemma3_logit_cap_is_carried() -> None:
+    assert model_spec(tiny_source("gemma3")).logit_cap is None
+    assert model_spec(tiny_source("gemma3", final_logit_softcapping=0.0)).logit_cap is None
+    assert model_spec(tiny_source("gemma3", final_logit_softcapping=30.0)).logit_cap == 30.0
+    with pytest.raises(CheckpointUnreadable, match="final_logit_softcapping = -1"):
+        model_spec(tiny_source("gemma3", final_logit_softcapping=-1.0))
 
 
 def test_reading_a_spec_loads_no_torch() -> None:

@@ -1,0 +1,1 @@
+"""Parts of layers that several families put together."""
