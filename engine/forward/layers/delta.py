@@ -44,9 +44,11 @@ class DeltaLayers:
     """Computes the recurrent layers of one model; used from the engine thread only.
 
     Owns their small tensors. Prompt rows take the block form, also a single one, in blocks cut at
-    absolute positions; generated rows the one-row form. What is promised: with chunks that begin
-    on the grid, states and outputs are those of a cold pass, bit for bit, however the rows before
-    were cut on it. Nothing is promised between the two forms but agreement to rounding.
+    absolute positions; generated rows the one-row form.
+
+    What is promised: where the prompt comes in chunks of the runner's grid, the last one shorter,
+    a pass that resumes at any grid point has the bits of a cold one. Chunks of other lengths agree
+    to rounding, as the two forms do: torch's products and vectors round by the number of rows.
     """
 
     def __init__(
