@@ -65,6 +65,7 @@ class Variant:
         zero_centred: norm weights are stored less one.
         draft_layers: layers of the multi-token predictor that the checkpoint carries besides.
         unscaled: scores are not divided, so norm weights keep them small.
+        in_gguf: False where no key of GGUF can say what this kind is.
     """
 
     config: Callable[[Widths], PreTrainedConfig]
@@ -74,6 +75,7 @@ class Variant:
     zero_centred: bool = False
     draft_layers: int = 0
     unscaled: bool = False
+    in_gguf: bool = True
 
 
 def common(widths: Widths, layers: int) -> dict[str, Any]:
@@ -156,11 +158,14 @@ def qwen3_next_config(widths: Widths) -> PreTrainedConfig:
     return Qwen3NextConfig(**keys, norm_topk_prob=True, tie_word_embeddings=False)
 
 
-def gemma3_config(widths: Widths) -> PreTrainedConfig:
-    """Seven layers, the sixth attends to all; linear rope scaling there, a scale of its own."""
+def gemma3_config(widths: Widths, more: int = 0) -> PreTrainedConfig:
+    """Seven layers, the sixth attends to all, with linear rope scaling.
+
+    Scores are divided by the root of ``head_dim + more``.
+    """
     return Gemma3TextConfig(
         **common(widths, 7),
-        query_pre_attn_scalar=widths.head_dim + 3,
+        query_pre_attn_scalar=widths.head_dim + more,
         sliding_window=WINDOW,
         layer_types=pattern(7, 6),
         rope_parameters={
@@ -231,6 +236,13 @@ def pattern(layers: int, every: int) -> list[str]:
     ]
 
 
+_GEMMA3 = partial(
+    Variant,
+    model=Gemma3ForCausalLM,
+    tokenizer=GEMMA,
+    wrapper=("gemma3", "Gemma3ForConditionalGeneration"),
+    zero_centred=True,
+)
 _GEMMA4 = partial(
     Variant,
     tokenizer=GEMMA,
@@ -260,13 +272,8 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
         "qwen3_next": Variant(
             qwen3_next_config, Qwen3NextForCausalLM, QWEN, zero_centred=True, draft_layers=1
         ),
-        "gemma3": Variant(
-            gemma3_config,
-            Gemma3ForCausalLM,
-            GEMMA,
-            ("gemma3", "Gemma3ForConditionalGeneration"),
-            zero_centred=True,
-        ),
+        "gemma3": _GEMMA3(gemma3_config),
+        "gemma3 scaled": _GEMMA3(partial(gemma3_config, more=23), in_gguf=False),
         "gemma4 per layer": _GEMMA4(gemma4_per_layer_config, Gemma4ForCausalLM),
         "gemma4 dense": _GEMMA4(gemma4_dense_config, Gemma4ForCausalLM),
         "gemma4 experts": _GEMMA4(gemma4_experts_config, Gemma4ForCausalLM),
