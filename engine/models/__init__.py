@@ -14,8 +14,27 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
     {
         "gemma3": "engine.models.families.gemma3",
         "llama": "engine.models.families.llama",
+        "qwen3": "engine.models.families.qwen3",
+        "qwen35": "engine.models.families.qwen3_5",
+        "qwen35moe": "engine.models.families.qwen3_5_moe",
+        "qwen3_5": "engine.models.families.qwen3_5",
+        "qwen3_5_moe": "engine.models.families.qwen3_5_moe",
+        "qwen3_5_moe_text": "engine.models.families.qwen3_5_moe",
+        "qwen3_5_text": "engine.models.families.qwen3_5",
+        "qwen3_moe": "engine.models.families.qwen3_moe",
+        "qwen3_next": "engine.models.families.qwen3_next",
+        "qwen3moe": "engine.models.families.qwen3_moe",
+        "qwen3next": "engine.models.families.qwen3_next",
     }
 )
+
+UNSUPPORTED: Mapping[str, str] = MappingProxyType(
+    {
+        name: "Qwen3.8-Flash-Next, whose hyper-connections, sparse attention and n-gram tables"
+        for name in ("qwen4_exp", "qwen4_exp_text", "qwen4exp")
+    }
+)
+"""Families that people have and that do not run: what they are, and what of them is missing."""
 
 
 def model_spec(source: CheckpointSource) -> ModelSpec:
@@ -27,10 +46,17 @@ def model_spec(source: CheckpointSource) -> ModelSpec:
     """
     module = FAMILIES.get(source.architecture)
     if module is None:
-        raise UnsupportedFamily(
-            f"{source.files[0].name} holds a model of the family {source.architecture!r}; "
-            f"supported: {', '.join(sorted(FAMILIES))}.",
-            architecture=source.architecture,
-        )
+        raise _unsupported(source)
     spec: ModelSpec = importlib.import_module(module).model_spec(source)
     return spec
+
+
+def _unsupported(source: CheckpointSource) -> UnsupportedFamily:
+    name, known = source.architecture, UNSUPPORTED.get(source.architecture)
+    file = source.files[0].name
+    return UnsupportedFamily(
+        f"{file} holds a model of the family {name!r}"
+        + ("" if known is None else f" ({known} do not run here yet)")
+        + f"; supported: {', '.join(sorted(FAMILIES))}.",
+        architecture=name,
+    )

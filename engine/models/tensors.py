@@ -7,7 +7,7 @@ being left out in silence. No torch here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from engine.checkpoint.source import CheckpointSource, Dialect
@@ -72,6 +72,11 @@ class TensorNames:
             own = self._own[name] = self._translated(self._published, name)
         return own
 
+    @property
+    def file(self) -> str:
+        """The checkpoint's file, for messages."""
+        return self._file
+
     def has(self, name: str) -> bool:
         """Whether the checkpoint has a tensor of this name."""
         return self.name(name) in self._tensors
@@ -94,9 +99,12 @@ class TensorNames:
             raise self._misshapen(self.name(name), _shown(shape))
         return self.name(name)
 
-    def first(self, *names: str) -> str:
-        """The first of ``names`` that the checkpoint has; the first of all where it has none."""
-        return next((name for name in names if self.has(name)), names[0])
+    def one_of(self, name: str, shapes: Sequence[tuple[int, ...]]) -> str:
+        """The file's own name, after the tensor was found to have one of ``shapes``."""
+        facts = self._tensors.get(self.name(name))
+        if facts is not None and facts.shape in shapes:
+            return self.checked(name, facts.shape)
+        return self.checked(name, shapes[0])
 
     def linear(self, stem: str, out_width: int, in_width: int) -> Linear:
         """``stem.weight`` of (out, in), with ``stem.bias`` where the file has one."""
@@ -110,10 +118,7 @@ class TensorNames:
 
     def row(self, stem: str, in_width: int) -> Linear:
         """``stem.weight`` of one row, (1, in) or (in,)."""
-        name = f"{stem}.weight"
-        facts = self._tensors.get(self.name(name))
-        flat = facts is not None and len(facts.shape) == 1
-        return Linear(self.checked(name, (in_width,) if flat else (1, in_width)))
+        return Linear(self.one_of(f"{stem}.weight", ((1, in_width), (in_width,))))
 
     def leave(self, *names: str) -> None:
         """Let tensors be, if they are there, that the family's mathematics does not use."""
