@@ -13,6 +13,11 @@ from engine.models.spec import ModelSpec
 FAMILIES: Mapping[str, str] = MappingProxyType(
     {
         "gemma3": "engine.models.families.gemma3",
+        "gemma3_text": "engine.models.families.gemma3",
+        "gemma4": "engine.models.families.gemma4",
+        "gemma4_text": "engine.models.families.gemma4",
+        "gemma4_unified": "engine.models.families.gemma4",
+        "gemma4_unified_text": "engine.models.families.gemma4",
         "llama": "engine.models.families.llama",
         "qwen3": "engine.models.families.qwen3",
         "qwen35": "engine.models.families.qwen3_5",
@@ -25,6 +30,7 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
         "qwen3_next": "engine.models.families.qwen3_next",
         "qwen3moe": "engine.models.families.qwen3_moe",
         "qwen3next": "engine.models.families.qwen3_next",
+        "smollm3": "engine.models.families.llama",
     }
 )
 
@@ -51,12 +57,17 @@ def model_spec(source: CheckpointSource) -> ModelSpec:
     return spec
 
 
+def supported_families() -> list[str]:
+    """The families that run, by the names of the modules that read them."""
+    return sorted({module.rpartition(".")[2] for module in FAMILIES.values()})
+
+
 def _unsupported(source: CheckpointSource) -> UnsupportedFamily:
     name, known = source.architecture, UNSUPPORTED.get(source.architecture)
     file = source.files[0].name
     return UnsupportedFamily(
         f"{file} holds a model of the family {name!r}"
         + ("" if known is None else f" ({known} do not run here yet)")
-        + f"; supported: {', '.join(sorted(FAMILIES))}.",
+        + f"; supported: {', '.join(supported_families())}.",
         architecture=name,
     )

@@ -98,6 +98,16 @@ class FamilyKeys:
             raise self._refusal(key, value, "true or false")
         return value
 
+    def flags(self, key: str, count: int) -> tuple[bool, ...]:
+        """``count`` truth values, which the file must have."""
+        value = self._value(key, None)
+        wanted = f"{count} truth values, one a layer"
+        if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != count:
+            raise self._refusal(key, value, wanted)
+        if not all(entry in (0, 1) for entry in value):
+            raise self._refusal(key, value, wanted)
+        return tuple(bool(entry) for entry in value)
+
     def has(self, key: str) -> bool:
         """Whether the file has the key."""
         return key in self.values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.checkpoint.source import MetadataValue
 from engine.models import layers, rope
 from engine.models.metadata import FamilyKeys
 from engine.models.spec import RopeSpec, RopeStyle
@@ -23,15 +24,27 @@ def sliding_layers(keys: FamilyKeys, layer_count: int) -> tuple[bool, ...]:
     """
     if keys.count_or_zero("attention.sliding_window") == 0:
         return (False,) * layer_count
-    if keys.has(TYPES_KEY):
-        return _by_types(keys, layer_count)
-    stored = keys.raw(PATTERN_KEY)
-    if isinstance(stored, Sequence) and not isinstance(stored, str):
-        if len(stored) != layer_count or not all(entry in (0, 1) for entry in stored):
-            raise keys.refusal(PATTERN_KEY, f"{layer_count} truth values, one a layer")
-        return tuple(bool(entry) for entry in stored)
-    pattern = keys.count(PATTERN_KEY, DEFAULT_PATTERN)
-    return tuple((index + 1) % pattern != 0 for index in range(layer_count))
+    if keys.has(TYPES_KEY) or not _is_list(keys.raw(PATTERN_KEY)):
+        return published_sliding(keys, layer_count)
+    return sliding_pattern(keys, layer_count)
+
+
+def sliding_pattern(keys: FamilyKeys, layer_count: int) -> tuple[bool, ...]:
+    """One truth value a layer, which the file must give."""
+    return keys.flags(PATTERN_KEY, layer_count)
+
+
+def published_sliding(keys: FamilyKeys, layer_count: int) -> tuple[bool, ...]:
+    """By the layers' types; where none are given each P-th layer is full, P being 6 by default."""
+    stored = keys.raw(TYPES_KEY)
+    if stored is None:
+        pattern = keys.count(PATTERN_KEY, DEFAULT_PATTERN)
+        return tuple((index + 1) % pattern != 0 for index in range(layer_count))
+    if not isinstance(stored, Sequence) or isinstance(stored, str):
+        raise keys.refusal(TYPES_KEY, f"{layer_count} names, one a layer")
+    if len(stored) != layer_count or not all(entry in (SLIDING, FULL) for entry in stored):
+        raise keys.refusal(TYPES_KEY, f"{SLIDING} or {FULL} for each of {layer_count} layers")
+    return tuple(entry == SLIDING for entry in stored)
 
 
 def sliding_rope(keys: FamilyKeys, dims: int) -> RopeSpec:
@@ -42,10 +55,5 @@ def sliding_rope(keys: FamilyKeys, dims: int) -> RopeSpec:
     return layers.computable_rope(keys, lambda: RopeSpec(RopeStyle.HALVES, rope.plain(base, dims)))
 
 
-def _by_types(keys: FamilyKeys, layer_count: int) -> tuple[bool, ...]:
-    stored = keys.raw(TYPES_KEY)
-    if not isinstance(stored, Sequence) or isinstance(stored, str):
-        raise keys.refusal(TYPES_KEY, f"{layer_count} names, one a layer")
-    if len(stored) != layer_count or not all(entry in (SLIDING, FULL) for entry in stored):
-        raise keys.refusal(TYPES_KEY, f"{SLIDING} or {FULL} for each of {layer_count} layers")
-    return tuple(entry == SLIDING for entry in stored)
+def _is_list(value: MetadataValue | None) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
