@@ -47,12 +47,13 @@ class DequantizedProducts:
     def __init__(self, spec: ModelSpec, weights: Weights) -> None:
         """Decode all weights of ``spec``; 4 bytes an element."""
         self._transposed: dict[Linear, torch.Tensor] = {}
-        self._biases: dict[str, torch.Tensor] = {}
+        self._biases: dict[Linear, torch.Tensor] = {}
         sharing: dict[str, set[Linear]] = {}
         for linear in linears(spec):
             sharing.setdefault(linear.weight, set()).add(linear)
-            if linear.bias is not None and linear.bias not in self._biases:
-                self._biases[linear.bias] = weights.whole(linear.bias)
+            if linear.bias is not None:
+                column = weights.vector(linear.bias).view(-1, 1)
+                self._biases[linear] = _cut(column, linear.rows).view(-1)
         for name, parts in sharing.items():
             decoded = weights.whole(name)
             matrix = decoded.view(-1, decoded.shape[-1])
@@ -63,7 +64,7 @@ class DequantizedProducts:
         weight = self._transposed[linear]
         if linear.bias is None:
             return torch.mm(x, weight)
-        return torch.addmm(self._biases[linear.bias], x, weight)
+        return torch.addmm(self._biases[linear], x, weight)
 
     def close(self) -> None:
         """Free the weights; may be repeated."""

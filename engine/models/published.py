@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from engine.checkpoint.source import MetadataValue
 
+TIED = "tie_word_embeddings"
 COMMON_KEYS: Mapping[str, str] = MappingProxyType(
     {
         "block_count": "num_hidden_layers",
@@ -28,7 +29,7 @@ COMMON_KEYS: Mapping[str, str] = MappingProxyType(
         "expert_used_count": "num_experts_per_tok",
         "expert_feed_forward_length": "moe_intermediate_size",
         "layer_types": "layer_types",
-        "tied": "tie_word_embeddings",
+        "tied": TIED,
     }
 )
 COMMON_NAMES: Mapping[str, str] = MappingProxyType(
@@ -98,7 +99,8 @@ def published_values(
 ) -> tuple[dict[str, MetadataValue], dict[str, str]]:
     """The config's values by GGUF key, and by GGUF key how the config spells it.
 
-    Keys of the text part count before those of the whole.
+    Keys of the text part count before those of the whole, but for ``tied``: the head is a part of
+    the whole.
     """
     values: dict[str, MetadataValue] = dict(published.defaults)
     spelled: dict[str, str] = {}
@@ -108,6 +110,8 @@ def published_values(
         for full in (*own, *(TEXT_PART + n for n in own)):
             if full in config:
                 values[key], spelled[key] = config[full], full
+    if TIED in config:
+        values["tied"], spelled["tied"] = config[TIED], TIED
     for key, full in _rope_places(config):
         values[key], spelled[key] = config[full], full
     for key in ("rope.scaling.type", "rope.sliding.scaling.type"):

@@ -151,7 +151,8 @@ class TensorNames:
             (len(drafts), "its draft layer (multi-token prediction)"),
         )
         return tuple(
-            f"{count} tensors of the file belong to {part}; not used."
+            f"{count} tensor{'s' * (count > 1)} of the file belong{'s' * (count == 1)} to {part}; "
+            "not used."
             for count, part in told
             if count
         )

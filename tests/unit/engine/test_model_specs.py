@@ -149,7 +149,7 @@ def test_a_tensor_that_nothing_uses_is_refused_by_name() -> None:
 
 def test_a_picture_part_in_the_same_file_is_noted() -> None:
     spec = model_spec(tiny_source(arrays={"v.patch_embd.weight": zeros(3, 4)}))
-    assert spec.notes == ("1 tensors of the file belong to its picture or sound part; not used.",)
+    assert spec.notes == ("1 tensor of the file belongs to its picture or sound part; not used.",)
 
 
 def test_a_derived_tensor_of_old_files_is_ignored() -> None:
