@@ -13,6 +13,7 @@ from pathlib import Path
 
 from installer import models, start
 from installer.ending import end_well
+from installer.fetching.converter import provide_converter
 from installer.places import Places, places
 from installer.report import Report
 
@@ -37,9 +38,10 @@ def check(arguments: Sequence[str], where: Places, report: Report) -> int:
 
 
 def provide(where: Places, report: Report) -> None:
-    """The two small models, and Qt's system libraries, which the offscreen tests need too."""
+    """The two small models, llama.cpp's converter, and Qt's system libraries for the windows."""
     models.provide(models.STARTER, where.test_models, where, report)
     models.provide(models.TEST_GEMMA, where.test_models, where, report)
+    provide_converter(where.test_models, where, report)
     start.provide_qt(where, report)
 
 

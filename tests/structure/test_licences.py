@@ -37,9 +37,9 @@ def test_every_licence_is_stated_and_none_binds_hearth_itself() -> None:
     assert bound == []
 
 
-def test_every_wheel_with_a_model_is_listed() -> None:
+def test_every_package_that_carries_a_model_or_a_tool_is_listed() -> None:
     wanted = tomllib.loads((LOCK / "wanted.toml").read_text("utf-8"))
-    for pin in (*wanted["starter"], wanted["test-models"][0]):
+    for pin in (*wanted["starter"], wanted["test-models"][0], *wanted["test-converter"]):
         name, version = pin.split("==")
         assert name in NOTICES
         assert version in NOTICES
