@@ -12,13 +12,20 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
+from engine.checkpoint.foreign import read_head
 from engine.checkpoint.gguf import map_part, model_name
-from engine.checkpoint.gguf_header import Header
+from engine.checkpoint.gguf_header import MAGIC, Header
 from engine.checkpoint.labels import plain
-from engine.checkpoint.open import check_kind, open_checkpoint
-from engine.checkpoint.source import MetadataValue
+from engine.checkpoint.open import is_published, open_checkpoint
+from engine.checkpoint.published.checkpoint import architecture, vocabulary
+from engine.checkpoint.published.config import CONFIG, CONFIG_LIMITS, flattened, read_object
+from engine.checkpoint.published.shards import ENDING
+from engine.checkpoint.source import CheckpointSource, Dialect, MetadataValue
 from engine.errors import CheckpointError
-from kernels.quant.facts import FACTS, FACTS_BY_TYPE
+from kernels.quant.facts import FACTS_BY_TYPE
+
+PLAIN_NUMBERS = frozenset({"f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64"})
+"""Formats of which an element is one number of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +33,13 @@ class CheckpointFactsRecord:
     """One line of a list of models.
 
     Attributes:
-        path: the file that was asked about.
+        path: the file or folder that was asked about.
         name: what the checkpoint calls itself, else the file name without its ending.
         architecture: the family key, None where the header does not tell.
         size_bytes: all files of the set together.
         part_count: files of the set.
-        parameter_count: elements of all tensors, 0 where the table is not sound.
+        parameter_count: elements of all tensors, scales and minima not counted; 0 where the table
+            is not sound.
         quantization: the format that holds the most bytes, such as "Q4_1"; None without tensors.
         context_tokens: the longest position the model was made for.
         vocabulary: tokens, 0 where the header does not tell.
@@ -56,40 +64,76 @@ def checkpoint_facts(path: Path) -> CheckpointFactsRecord:
     """Read what a list shows; ``path`` is a file, any part of a split one, or its folder."""
     try:
         with open_checkpoint(path) as source:
-            tensors = source.tensors.values()
-            return CheckpointFactsRecord(
-                path=path,
-                name=source.name,
-                size_bytes=sum(file.stat().st_size for file in source.files),
-                architecture=_text(source.metadata, "general.architecture"),
-                part_count=len(source.files),
-                parameter_count=sum(prod(facts.shape) for facts in tensors),
-                quantization=_largest((facts.format, facts.size_bytes) for facts in tensors),
-                context_tokens=_context_tokens(source.metadata),
-                vocabulary=_vocabulary(source.metadata),
-                has_template=_has_template(source.metadata),
-            )
+            return _of_source(path, source)
     except CheckpointError as error:
-        return _of_header(path, error.sentence)
+        return _of_damaged(path, error.sentence)
+
+
+def _of_source(path: Path, source: CheckpointSource) -> CheckpointFactsRecord:
+    tensors = source.tensors.values()
+    metadata, is_gguf = source.metadata, source.dialect is Dialect.GGUF
+    return CheckpointFactsRecord(
+        path=path,
+        name=source.name,
+        size_bytes=sum(file.stat().st_size for file in source.files),
+        architecture=plain(source.architecture),
+        part_count=len(source.files),
+        parameter_count=sum(prod(facts.shape) for facts in tensors),
+        quantization=_largest((facts.format, facts.stored_bytes) for facts in tensors),
+        context_tokens=_context_tokens(metadata) if is_gguf else _positions(metadata),
+        vocabulary=_vocabulary(metadata) if is_gguf else vocabulary(metadata),
+        has_template=_has_template(source),
+    )
+
+
+def _has_template(source: CheckpointSource) -> bool:
+    """Whether there is a template; a damaged one says so when the model is loaded."""
+    try:
+        return bool(source.chat_template)
+    except CheckpointError:
+        return False
+
+
+def _of_damaged(path: Path, error: str) -> CheckpointFactsRecord:
+    """Facts of files whose table or set is not sound."""
+    try:
+        if path.is_dir() and is_published(path):
+            return _of_config(path, error)
+        if read_head(path)[: len(MAGIC)] == MAGIC:
+            return _of_header(path, error)
+    except CheckpointError:
+        pass
+    size = path.stat().st_size if path.is_file() else 0
+    return CheckpointFactsRecord(path=path, name=plain(path.stem), size_bytes=size, error=error)
+
+
+def _of_config(folder: Path, error: str) -> CheckpointFactsRecord:
+    metadata = flattened(read_object(folder, CONFIG, CONFIG_LIMITS), CONFIG)
+    files = [path for path in folder.glob(f"*{ENDING}") if path.is_file()]
+    return CheckpointFactsRecord(
+        path=folder,
+        name=plain(folder.name),
+        size_bytes=sum(file.stat().st_size for file in files),
+        architecture=plain(architecture(metadata)),
+        part_count=len(files),
+        context_tokens=_positions(metadata),
+        vocabulary=vocabulary(metadata),
+        error=error,
+    )
 
 
 def _of_header(path: Path, error: str) -> CheckpointFactsRecord:
-    """Facts of one file whose table or set is not sound."""
-    size = path.stat().st_size if path.is_file() else 0
-    try:
-        check_kind(path)
-        part = map_part(path)
-    except CheckpointError:
-        return CheckpointFactsRecord(path=path, name=plain(path.stem), size_bytes=size, error=error)
-    header = part.header
+    """Facts of one GGUF file from what its header claims."""
+    part = map_part(path)
+    metadata = part.header.metadata
     record = CheckpointFactsRecord(
         path=path,
-        name=model_name(header.metadata, path),
-        size_bytes=size,
-        architecture=_text(header.metadata, "general.architecture"),
-        quantization=_largest(_claimed_bytes(header)),
-        context_tokens=_context_tokens(header.metadata),
-        has_template=_has_template(header.metadata),
+        name=model_name(metadata, path),
+        size_bytes=part.size_bytes,
+        architecture=_text(metadata, "general.architecture"),
+        quantization=_largest(_claimed_bytes(part.header)),
+        context_tokens=_context_tokens(metadata),
+        has_template=bool(_text(metadata, "tokenizer.chat_template")),
         error=error,
     )
     part.close()
@@ -108,7 +152,7 @@ def _largest(sizes: Iterable[tuple[str, int]]) -> str | None:
     total: Counter[str] = Counter()
     for name, size in sizes:
         total[name] += size
-    packed = {name: size for name, size in total.items() if FACTS[name].block_elements > 1}
+    packed = {name: size for name, size in total.items() if name not in PLAIN_NUMBERS}
     chosen = packed or total
     return max(chosen, key=chosen.__getitem__).upper() if chosen else None
 
@@ -123,8 +167,12 @@ def _vocabulary(metadata: Mapping[str, MetadataValue]) -> int:
     return len(tokens) if isinstance(tokens, Sequence) and not isinstance(tokens, str) else 0
 
 
-def _has_template(metadata: Mapping[str, MetadataValue]) -> bool:
-    return bool(_text(metadata, "tokenizer.chat_template"))
+def _positions(config: Mapping[str, MetadataValue]) -> int | None:
+    for key in ("text_config.max_position_embeddings", "max_position_embeddings"):
+        value = config.get(key)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
 
 
 def _text(metadata: Mapping[str, MetadataValue], key: str) -> str | None:

@@ -98,7 +98,7 @@ def test_a_folder_without_weights_and_one_without_anything(tmp_path: Path) -> No
     (tmp_path / "config.json").write_text("{}")
     assert "the weights are missing" in _refusal(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"")
-    assert "safetensors are not read" in _refusal(tmp_path)
+    assert "model.safetensors: the file is empty" in _refusal(tmp_path)
 
 
 def test_a_folder_of_two_models_asks_for_one(tmp_path: Path, script: Path) -> None:
