@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engine.checkpoint.source import GenerationDefaults
+from engine.models import FAMILIES
 from engine.sampling.recommended import completed
 
 
@@ -15,6 +18,32 @@ def test_a_silent_file_takes_its_makers_values_and_keeps_its_suppressed_ids() ->
 def test_a_file_that_names_any_value_is_left_alone() -> None:
     named = GenerationDefaults(top_p=0.5)
     assert completed(named, "gemma3", None) == named
+
+
+@pytest.mark.parametrize(
+    ("architecture", "temperature", "top_k", "top_p"),
+    [
+        ("gemma4", 1.0, 64, 0.95),
+        ("gemma4_unified_text", 1.0, 64, 0.95),
+        ("qwen35moe", 1.0, 20, 0.95),
+        ("qwen3_5", 1.0, 20, 0.95),
+        ("qwen3", 0.6, 20, 0.95),
+        ("smollm3", 0.6, 0, 0.95),
+    ],
+)
+def test_makers_values_are_those_of_their_cards(
+    architecture: str, temperature: float, top_k: int, top_p: float
+) -> None:
+    found = completed(GenerationDefaults(), architecture, None)
+    assert found == GenerationDefaults(temperature, top_k, top_p, 0.0)
+
+
+def test_every_family_but_llama_has_makers_values() -> None:
+    """Of llama there are too many makers to know whose file it is."""
+    silent = {
+        name for name in FAMILIES if completed(GenerationDefaults(), name, None).top_p is None
+    }
+    assert silent == {"llama"}
 
 
 def test_an_unknown_family_stays_silent() -> None:
