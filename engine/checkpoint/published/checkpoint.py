@@ -28,7 +28,7 @@ from engine.checkpoint.published.config import (
     read_object,
 )
 from engine.checkpoint.published.json_text import Json, json_refusal
-from engine.checkpoint.published.schemes import MLXScheme, scheme_of
+from engine.checkpoint.published.packing.schemes import MLXScheme, scheme_of
 from engine.checkpoint.published.shards import INDEX, Shard, file_set, open_shards
 from engine.checkpoint.published.table import TensorTable, tensor_table
 from engine.checkpoint.published.tokenizer import published_tokenizer

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.checkpoint.labels import file_label, quoted
-from engine.checkpoint.published.fp8 import join_fp8
-from engine.checkpoint.published.joined import PLAIN
-from engine.checkpoint.published.mlx import join_mlx
-from engine.checkpoint.published.schemes import MLXScheme, Scheme
+from engine.checkpoint.published.packing.fp8 import join_fp8
+from engine.checkpoint.published.packing.joined import PLAIN
+from engine.checkpoint.published.packing.mlx import join_mlx
+from engine.checkpoint.published.packing.schemes import MLXScheme, Scheme
 from engine.checkpoint.published.shards import Shard
 from engine.checkpoint.source import TensorFacts
 from engine.errors import UnsupportedFormat

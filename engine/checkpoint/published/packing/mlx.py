@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from engine.checkpoint.labels import quoted
 from engine.checkpoint.published.header import misfit
-from engine.checkpoint.published.joined import (
+from engine.checkpoint.published.packing.joined import (
     FLOATS,
     PLAIN,
     Joined,
@@ -23,7 +23,7 @@ from engine.checkpoint.published.joined import (
     check_kind,
     check_shape,
 )
-from engine.checkpoint.published.schemes import AFFINE, MODES, MLXScheme, Packing
+from engine.checkpoint.published.packing.schemes import AFFINE, MODES, MLXScheme, Packing
 from engine.checkpoint.source import TensorFacts
 from engine.errors import CheckpointUnreadable
 

@@ -15,8 +15,8 @@ from math import prod
 
 from engine.checkpoint.labels import quoted
 from engine.checkpoint.published.header import misfit
-from engine.checkpoint.published.joined import FLOATS, PLAIN, Joined, Stored, check_kind
-from engine.checkpoint.published.schemes import FP8Scheme
+from engine.checkpoint.published.packing.joined import FLOATS, PLAIN, Joined, Stored, check_kind
+from engine.checkpoint.published.packing.schemes import FP8Scheme
 from engine.checkpoint.source import TensorFacts
 
 _CODES = "F8_E4M3"
