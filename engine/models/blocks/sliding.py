@@ -1,10 +1,11 @@
-"""Which layers of a gemma slide, and how positions turn there. No torch here."""
+"""Which layers of a gemma slide, and how positions turn in the two kinds. No torch here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from engine.checkpoint.source import MetadataValue
+from engine.checkpoint.source import CheckpointSource, Dialect, MetadataValue
 from engine.models import layers, rope
 from engine.models.metadata import FamilyKeys
 from engine.models.spec import RopeSpec, RopeStyle
@@ -14,6 +15,9 @@ PATTERN_KEY = "attention.sliding_window_pattern"
 TYPES_KEY = "layer_types"
 SLIDING, FULL = "sliding_attention", "full_attention"
 ROPE_BASE = 10_000.0
+TURNING_SHARE = 0.25
+STANDING = 1e-20
+"""A frequency below this turns nothing in float32 at any position; files divide by 1e30."""
 
 
 def sliding_layers(keys: FamilyKeys, layer_count: int) -> tuple[bool, ...]:
@@ -48,11 +52,34 @@ def published_sliding(keys: FamilyKeys, layer_count: int) -> tuple[bool, ...]:
 
 
 def sliding_rope(keys: FamilyKeys, dims: int) -> RopeSpec:
-    """The plain rule of the layers that slide: no family scales it."""
+    """The plain rule of the layers that slide, over ``dims`` elements or fewer: none scales it."""
     layers.refuse_other(keys, "rope.sliding.scaling.type", ("none",))
+    own = keys.count("rope.dimension_count_swa", dims)
+    if own % 2 or own > dims:
+        raise keys.refusal("rope.dimension_count_swa", f"an even number of at most {dims}")
     published = keys.positive("rope.sliding.freq_base", ROPE_BASE)
     base = keys.positive("rope.freq_base_swa", published)
-    return layers.computable_rope(keys, lambda: RopeSpec(RopeStyle.HALVES, rope.plain(base, dims)))
+    return layers.computable_rope(keys, lambda: RopeSpec(RopeStyle.HALVES, rope.plain(base, own)))
+
+
+def proportional_rope(source: CheckpointSource, keys: FamilyKeys, head_dim: int) -> RopeSpec:
+    """A share of a head's pairs turns as quickly as if all did; the others stand still.
+
+    GGUF says which by divisors; published configs name the rule, or another one.
+    """
+    if source.dialect is Dialect.GGUF:
+        dims = layers.rotated_dims(keys, head_dim)
+        found = layers.scaled_rope(keys, source, dims, RopeStyle.HALVES)
+        slow = tuple(turn if turn > STANDING else 0.0 for turn in found.frequencies)
+        return replace(found, frequencies=slow)
+    stated = keys.has("rope.scaling.type")
+    if stated and keys.text("rope.scaling.type", "") != "proportional":
+        return layers.scaled_rope(keys, source, head_dim, RopeStyle.HALVES)
+    share = keys.positive("rope.partial_rotary_factor", 1.0 if stated else TURNING_SHARE)
+    base, factor = keys.positive("rope.freq_base"), keys.positive("rope.scaling.factor", 1.0)
+    return layers.computable_rope(
+        keys, lambda: RopeSpec(RopeStyle.HALVES, rope.proportional(base, head_dim, share, factor))
+    )
 
 
 def _is_list(value: MetadataValue | None) -> bool:

@@ -12,11 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.checkpoint.source import CheckpointSource, Dialect
-from engine.models import layers, rope
+from engine.models import layers
 from engine.models.attention import Kind, attention, kv_slots, sharing_attention
 from engine.models.blocks import per_layer
 from engine.models.blocks.heads import heads_by_kind
-from engine.models.blocks.sliding import published_sliding, sliding_pattern, sliding_rope
+from engine.models.blocks.sliding import (
+    proportional_rope,
+    published_sliding,
+    sliding_pattern,
+    sliding_rope,
+)
 from engine.models.experts import ExpertSizes, experts
 from engine.models.metadata import FamilyKeys, family_keys
 from engine.models.published import COMMON_NAMES, Published
@@ -29,8 +34,6 @@ from engine.models.spec import (
     ModelSpec,
     Norm,
     PageGroupSpec,
-    RopeSpec,
-    RopeStyle,
 )
 from engine.models.tensors import TensorNames
 
@@ -94,9 +97,6 @@ UNIFIED_DEFAULTS = DEFAULTS | {
     "context_length": 262_144,
     "embedding_length_per_layer_input": 0,
 }
-TURNING_SHARE = 0.25
-STANDING = 1e-20
-"""A frequency below this turns nothing in float32 at any position; files divide by 1e30."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,9 @@ def _kinds(
             head_dim=own.dim,
             scale=1.0,
             window=keys.count("attention.sliding_window") if slides else None,
-            rope=_sliding_rope(keys, own.dim) if slides else _full_rope(source, keys, own.dim),
+            rope=sliding_rope(keys, own.dim)
+            if slides
+            else proportional_rope(source, keys, own.dim),
         )
     if False in kinds and source.dialect is Dialect.GGUF:
         tensors.shape("rope_freqs.weight", 1)
@@ -203,30 +205,6 @@ def _kinds(
 
 def _groups(kinds: Mapping[bool, Kind], sliding: Sequence[bool]) -> tuple[PageGroupSpec, ...]:
     return tuple(kind.pages(sliding.count(slides)) for slides, kind in kinds.items())
-
-
-def _sliding_rope(keys: FamilyKeys, head_dim: int) -> RopeSpec:
-    dims = keys.count("rope.dimension_count_swa", head_dim)
-    if dims % 2 or dims > head_dim:
-        raise keys.refusal("rope.dimension_count_swa", f"an even number of at most {head_dim}")
-    return sliding_rope(keys, dims)
-
-
-def _full_rope(source: CheckpointSource, keys: FamilyKeys, head_dim: int) -> RopeSpec:
-    """A share of the pairs turns as quickly as if all did; the others stand still."""
-    if source.dialect is Dialect.GGUF:
-        dims = layers.rotated_dims(keys, head_dim)
-        found = layers.scaled_rope(keys, source, dims, RopeStyle.HALVES)
-        slow = tuple(turn if turn > STANDING else 0.0 for turn in found.frequencies)
-        return replace(found, frequencies=slow)
-    stated = keys.has("rope.scaling.type")
-    if stated and keys.text("rope.scaling.type", "") != "proportional":
-        return layers.scaled_rope(keys, source, head_dim, RopeStyle.HALVES)
-    share = keys.positive("rope.partial_rotary_factor", 1.0 if stated else TURNING_SHARE)
-    base, factor = keys.positive("rope.freq_base"), keys.positive("rope.scaling.factor", 1.0)
-    return layers.computable_rope(
-        keys, lambda: RopeSpec(RopeStyle.HALVES, rope.proportional(base, head_dim, share, factor))
-    )
 
 
 def _layer(reading: _Reading, index: int, slides: bool, slot: int) -> LayerSpec:
