@@ -46,6 +46,7 @@ class AskReport(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     text: str
+    thinking_text: str
     token_ids: tuple[int, ...]
     prompt_tokens: int
     completion_tokens: int
@@ -152,11 +153,14 @@ def question_of(options: AskOptions, prompt: str, log: ReplyLog | None) -> Quest
     if log is not None:
         conversation = log.conversation
         messages = conversation.messages_to(log.question.id)
-        return Question(messages, date=conversation.date, sibling=log.sibling)
+        return Question(
+            messages, date=conversation.date, sibling=log.sibling, thinking=options.thinking
+        )
     if options.raw:
         return Question(raw=prompt)
     system = () if options.system is None else (ChatMessage(role="system", text=options.system),)
-    return Question((*system, ChatMessage(role="user", text=prompt)))
+    messages = (*system, ChatMessage(role="user", text=prompt))
+    return Question(messages, thinking=options.thinking)
 
 
 def report(options: AskOptions, loaded: Loaded, finished: Finished, output: Output) -> None:
@@ -178,6 +182,7 @@ def ask_report(loaded: Loaded, finished: Finished) -> AskReport:
     read_tokens = finished.prompt_tokens - finished.resumed_tokens
     return AskReport(
         text=finished.text,
+        thinking_text=finished.thinking_text,
         token_ids=finished.ids,
         prompt_tokens=finished.prompt_tokens,
         completion_tokens=len(finished.ids),

@@ -12,7 +12,7 @@ from typing import Final
 from app.directories import Directories, directories
 from app.errors import AppError, EngineUnavailable, InputInvalid, ModelUnknown
 from app.library.catalogue import ENDING, Catalogue
-from app.library.folders import Look, look
+from app.library.folders import Look, is_published, look
 from app.link.client import EngineClient, LinkLimits
 from app.link.crash_guard import CrashGuard
 from app.link.engine_log import EngineLog
@@ -119,7 +119,7 @@ def chosen_model(
 def _named(name: str, catalogue: Catalogue) -> Path:
     path = Path(name).expanduser()
     try:
-        if path.is_file():
+        if path.is_file() or is_published(path):
             return path.absolute()
         is_path = path.name != name or path.exists()
     except (OSError, ValueError) as error:

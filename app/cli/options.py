@@ -36,6 +36,7 @@ class AskOptions:
     temperature: float | None
     max_tokens: int | None
     raw: bool
+    thinking: bool | None
     json: bool
 
 
@@ -126,6 +127,11 @@ def _add_ask(ask: argparse.ArgumentParser) -> None:
     ask.add_argument("--temperature", type=_temperature, metavar="T", help="0 is greedy")
     ask.add_argument("--max-tokens", type=_count, metavar="N", help="longest reply in tokens")
     ask.add_argument("--raw", action="store_true", help="continue the text, without any template")
+    ask.add_argument(
+        "--thinking",
+        choices=["on", "off"],
+        help="let the model think first or not; else as its template does",
+    )
     ask.add_argument("--json", action="store_true", help="print one JSON object at the end")
 
 
@@ -144,6 +150,8 @@ def _ask(found: argparse.Namespace, folder: Path | None) -> AskOptions:
         raise InputInvalid("--raw sends the text alone, so --system has no place with it.")
     if found.raw and found.chat is not None:
         raise InputInvalid("--raw keeps no conversation, so --chat has no place with it.")
+    if found.raw and found.thinking is not None:
+        raise InputInvalid("--raw uses no template, so --thinking has no place with it.")
     if found.chat is not None and not found.chat.strip():
         raise InputInvalid("--chat needs the name of a conversation.")
     return AskOptions(
@@ -156,6 +164,7 @@ def _ask(found: argparse.Namespace, folder: Path | None) -> AskOptions:
         temperature=found.temperature,
         max_tokens=found.max_tokens,
         raw=found.raw,
+        thinking=None if found.thinking is None else found.thinking == "on",
         json=found.json,
     )
 

@@ -23,6 +23,7 @@ class Question:
     raw: str | None = None
     date: str | None = None
     sibling: int = 0
+    thinking: bool | None = None
 
 
 class RunningReply:
@@ -58,6 +59,7 @@ class RunningReply:
             sampling=sampling,
             date=question.date,
             sibling=question.sibling,
+            thinking=question.thinking,
             on_message=self._box.put,
         )
         with self._box:

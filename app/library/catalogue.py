@@ -42,8 +42,8 @@ class Installed:
     """One checkpoint on this machine.
 
     Attributes:
-        path: its file, of a split one the first part.
-        file_bytes: of all its parts.
+        path: its file, of a split one the first part, or its folder as it was published.
+        file_bytes: of all files with weights.
         present: whether it was there at the last look; one that was there before keeps its line.
     """
 

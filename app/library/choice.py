@@ -17,7 +17,7 @@ from app.desktop.answers import Background
 from app.directories import Directories
 from app.errors import AppError
 from app.library.catalogue import Catalogue
-from app.library.folders import look
+from app.library.folders import WEIGHTS, is_published, look
 from app.library.loaded import LoadedModel
 from app.settings import Settings, SettingsFile
 
@@ -52,15 +52,21 @@ class ModelChoice(QObject):
 
     def ask(self, window: QWidget) -> None:
         """Let a person choose a file."""
-        dialog = QFileDialog(window, "Choose a model file", "", "Models (*.gguf)")
+        dialog = QFileDialog(window, "Choose a model file", "", "Models (*.gguf *.safetensors)")
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.fileSelected.connect(self.choose)
         dialog.open()
 
     def choose(self, name: str) -> None:
-        """Load the file ``name`` now and at each start from now on."""
-        self._save(msgspec.structs.replace(self._settings.settings, default_model=name))
-        self._model.want(Path(name))
+        """Load the file ``name`` now and at each start from now on.
+
+        A file with weights of a published checkpoint stands for the folder it lies in.
+        """
+        path = Path(name)
+        if path.suffix == WEIGHTS and is_published(path.parent):
+            path = path.parent
+        self._save(msgspec.structs.replace(self._settings.settings, default_model=str(path)))
+        self._model.want(path)
 
     def close(self) -> None:
         """End the thread."""
@@ -72,7 +78,7 @@ class ModelChoice(QObject):
             path = catalogue.default(wanted).path
         except AppError as error:
             file = Path(wanted).expanduser() if wanted is not None else None
-            if file is None or not file.is_file():
+            if file is None or not (file.is_file() or is_published(file)):
                 log.info("no model to load reason=%s", error.sentence)
                 self._model.want(None)
                 return

@@ -1,5 +1,8 @@
 """Looking for checkpoints in folders: what is there, what is away, what cannot be read.
 
+A checkpoint is a GGUF file, the first part of a split one, or a folder as models are published: a
+config.json beside safetensors files.
+
 One bad entry never hides the others. What was seen before and is not there now is remembered in a
 small file of the data directory and keeps its place in the catalogue, marked as away; it is
 forgotten when its folder is there without it.
@@ -21,6 +24,8 @@ from app.files import write_atomically
 from app.library.catalogue import ENDING, Catalogue, Installed
 
 PART: Final = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
+CONFIG: Final = "config.json"
+WEIGHTS: Final = ".safetensors"
 DEPTH: Final = 4
 log = logging.getLogger(__name__)
 
@@ -67,12 +72,19 @@ def look(folders: Sequence[Path], remembered: Path | None = None) -> Look:
     return Look(Catalogue(tuple(ordered)), tuple(problems))
 
 
+def is_published(folder: Path) -> bool:
+    """Whether a folder is a checkpoint as models are published; False for what is no folder."""
+    return (folder / CONFIG).is_file() and any(folder.glob(f"*{WEIGHTS}"))
+
+
 def _checkpoints(folder: Path, problems: list[str]) -> Iterator[Seen]:
     for path in _files(folder, problems, DEPTH):
         part = PART.search(path.name)
         if path.name.startswith("mmproj") or (part is not None and int(part[1]) != 1):
             continue
         parts = [path] if part is None else _parts(path, int(part[2]))
+        if path.is_dir():
+            parts = sorted(path.glob(f"*{WEIGHTS}"))
         try:
             size = sum(file.stat().st_size for file in parts)
         except OSError as error:
@@ -94,6 +106,9 @@ def _files(folder: Path, problems: list[str], depth: int) -> Iterator[Path]:
     except OSError as error:
         problems.append(f"The folder {folder} cannot be read: {error.strerror or error}.")
         return
+    names = [entry.name for entry in entries]
+    if CONFIG in names and any(name.endswith(WEIGHTS) for name in names):
+        yield folder
     for entry in entries:
         path = Path(entry.path)
         if entry.is_dir(follow_symlinks=False):

@@ -213,6 +213,7 @@ class EngineClient:
         sampling: Sampling | None = None,
         date: str | None = None,
         sibling: int = 0,
+        thinking: bool | None = None,
     ) -> int:
         """Generate a reply: Progress and Tokens, then Finished or Failure."""
         request = self._pending.add(on_message)
@@ -225,6 +226,7 @@ class EngineClient:
                 sampling=sampling if sampling is not None else Sampling(),
                 date=date,
                 sibling=sibling,
+                thinking=thinking,
             ),
         )
 

@@ -27,6 +27,7 @@ from engine.text.tokenizer import Tokenizer, clean
 from engine.text.tools.declared import declaration
 from engine.text.tools.syntax import find_syntax
 
+_NO_SWITCH_NOTE: Final = "The model's chat template cannot turn thinking on or off."
 _BASE_NOTE: Final = "The model has no chat template; it continues the text instead of answering."
 
 
@@ -172,8 +173,11 @@ class ChatTemplate:
             tags=self.tags,
             starts_in_thinking=ends_inside(tail, self.tags),
             spliced=len(replies),
-            notes=self._notes + sheet.notes,
+            notes=self._notes + sheet.notes + self._switch_notes(thinking),
         )
+
+    def _switch_notes(self, thinking: bool | None) -> tuple[str, ...]:
+        return (_NO_SWITCH_NOTE,) if thinking is not None and not self.can_think else ()
 
     def _variables(self, thinking: bool | None) -> dict[str, Value]:
         found: dict[str, Value] = {}

@@ -9,7 +9,7 @@ import pytest
 
 from app.errors import ModelUnknown
 from app.library.catalogue import STARTER, Catalogue, Installed
-from app.library.folders import look
+from app.library.folders import is_published, look
 
 
 def catalogue(*names: str, away: tuple[str, ...] = ()) -> Catalogue:
@@ -90,6 +90,25 @@ def test_models_are_found_in_subfolders_and_splits_count_once(tmp_path: Path) ->
     sizes = {entry.path.name: entry.file_bytes for entry in found.catalogue.installed}
     assert sizes == {"A.GGUF": 3, "b.gguf": 2, "c-00001-of-00002.gguf": 3}
     assert found.problems == ()
+
+
+def test_a_published_folder_is_one_model_and_its_size_that_of_its_weights(tmp_path: Path) -> None:
+    folder = tmp_path / "Qwen" / "Qwen3-0.6B"
+    folder.mkdir(parents=True)
+    for name, content in {
+        "config.json": b"{}",
+        "a.safetensors": b"12",
+        "b.safetensors": b"3",
+    }.items():
+        (folder / name).write_bytes(content)
+    (tmp_path / "config.json").write_bytes(b"{}")
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "a.safetensors").write_bytes(b"1")
+    found = look([tmp_path])
+    assert [(one.path, one.file_bytes) for one in found.catalogue.installed] == [(folder, 3)]
+    assert found.catalogue.find("qwen3-0.6b").path == folder
+    assert is_published(folder)
+    assert not is_published(tmp_path) and not is_published(tmp_path / "alone")
 
 
 def test_bad_entries_hide_no_others(tmp_path: Path) -> None:
