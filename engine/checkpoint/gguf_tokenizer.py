@@ -6,26 +6,25 @@ Whether the pre-tokenizer's name is known is the text side's question.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from engine.checkpoint.gguf_values import NumberArray, StringArray
 from engine.checkpoint.labels import quoted
 from engine.checkpoint.source import GenerationDefaults, MetadataValue, TokenizerFacts
+from engine.checkpoint.vocabulary.ends import spelled_ends
+from engine.checkpoint.vocabulary.table import (
+    BYTE,
+    BYTE_TOKEN,
+    MERGE_LIMIT,
+    NORMAL,
+    VOCABULARY_LIMIT,
+)
 from engine.errors import CheckpointUnreadable
 
-VOCABULARY_LIMIT = 1 << 19
-MERGE_LIMIT = 1 << 20
 _PREFIX = "tokenizer.ggml."
-_NORMAL, _CONTROL, _BYTE = 1, 3, 6
+_MODELS = ("gpt2", "llama", "gemma4")
+_MODELS_READ = "tokenizers 'gpt2', 'llama' and 'gemma4' are read"
 _NONE_IDS = (-1, 0xFFFF_FFFF)
-_BYTE_TOKEN = re.compile(r"<0x[0-9A-Fa-f]{2}>")
-_END_TEXTS = frozenset(
-    {
-        "<|im_end|>", "<|endoftext|>", "<end_of_turn>", "<eos>", "<turn|>", "<|tool_response>",
-        "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "</s>",
-    }
-)  # fmt: skip
 _BOS_RULES = frozenset(
     {
         "llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2",
@@ -79,12 +78,12 @@ class _Tables:
     def facts(self) -> TokenizerFacts:
         """Everything at once."""
         model = self._model()
-        pre = self._text("pre")
+        pre = self._text("pre") or (model if model == "gemma4" else None)
         spm = model == "llama"
         tokens = self._strings("tokens", VOCABULARY_LIMIT)
         if not tokens:
             raise self.refuse("tokens", "is missing or empty, so the file has no vocabulary")
-        types = self._numbers("token_type", len(tokens)) or (_NORMAL,) * len(tokens)
+        types = self._numbers("token_type", len(tokens)) or (NORMAL,) * len(tokens)
         self._check_bytes(tokens, types)
         merges = self._strings("merges", MERGE_LIMIT)
         if not spm and not merges:
@@ -101,7 +100,7 @@ class _Tables:
             unknown_id=self._id("unknown_token_id", len(tokens), 0 if spm else None),
             padding_id=self._id("padding_token_id", len(tokens), None),
             end_ids=self._end_ids(tokens, types, 2 if spm else None),
-            add_bos=self._flag("add_bos_token", spm or pre in _BOS_RULES),
+            add_bos=self._flag("add_bos_token", spm or pre in _BOS_RULES) or model == "gemma4",
             add_eos=self._flag("add_eos_token", False),
             add_space_prefix=self._flag("add_space_prefix", spm),
         )
@@ -116,10 +115,8 @@ class _Tables:
         model = self._text("model")
         if model is None:
             raise self.refuse("model", "is missing, so the file has no tokenizer")
-        if model not in ("gpt2", "llama"):
-            raise self.refuse(
-                "model", f"is {quoted(model)}; tokenizers 'gpt2' and 'llama' are read"
-            )
+        if model not in _MODELS:
+            raise self.refuse("model", f"is {quoted(model)}; {_MODELS_READ}")
         return model
 
     def _text(self, key: str) -> str | None:
@@ -166,7 +163,7 @@ class _Tables:
 
     def _check_bytes(self, tokens: Sequence[str], types: Sequence[int]) -> None:
         for index, kind in enumerate(types):
-            if kind == _BYTE and not _BYTE_TOKEN.fullmatch(tokens[index]):
+            if kind == BYTE and not BYTE_TOKEN.fullmatch(tokens[index]):
                 raise self.refuse("tokens", f"has {tokens[index][:40]!r} as byte token {index}")
 
     def _id(self, key: str, vocabulary: int, default: int | None) -> int | None:
@@ -184,18 +181,11 @@ class _Tables:
     def _end_ids(
         self, tokens: Sequence[str], types: Sequence[int], eos: int | None
     ) -> tuple[int, ...]:
-        """Ids that end a turn: named by key, or known by their text.
-
-        ``</s>`` is an HTML tag in some vocabularies and counts only as a control token, and not
-        at all where the family has ``<|tool_response>``.
-        """
+        """Ids that end a turn: named by key, or known by their text."""
         named = (
             self._id("eos_token_id", len(tokens), eos),
             self._id("eot_token_id", len(tokens), None),
             self._id("eom_token_id", len(tokens), None),
         )
-        spelled = {text: i for i, text in enumerate(tokens) if text in _END_TEXTS}
-        strike = spelled.get("</s>")
-        if strike is not None and (types[strike] != _CONTROL or "<|tool_response>" in spelled):
-            del spelled["</s>"]
-        return tuple(sorted({i for i in named if i is not None} | set(spelled.values())))
+        found = {index for index in named if index is not None}
+        return tuple(sorted(found | spelled_ends(tokens, types)))

@@ -8,11 +8,13 @@ the planner can read headers at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
+
+from engine.checkpoint.vocabulary.cuts import CutFacts, MarkerFlags
 
 
 class Dialect(Enum):
@@ -70,12 +72,16 @@ class TokenizerFacts:
     """The tokenizer's data as the checkpoint stores it.
 
     Attributes:
-        model: "gpt2" (byte-level BPE) or "llama" (SPM with byte fallback); others are refused.
+        model: "gpt2" (byte-level BPE), "llama" (SPM with byte fallback, ranked by scores) or
+            "gemma4" (merges over text, spaces as U+2581, byte fallback); others are refused.
         pre: name of the pre-tokenizer rule, None where the file has none.
         token_types: one a token: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
         scores: one a token for SPM, else empty.
-        merges: "left right" for BPE, else empty.
+        tokens: by id; an empty one is a hole, an id without a token.
+        merges: for BPE (left, right), or "left right" cut at the first space after its start.
         end_ids: every id that ends a turn, the union of what the file names.
+        cut: what a published file itself says of how text is cut; None where ``pre`` names a rule.
+        marker_flags: by id, of the markers that are not matched just as they are spelled.
     """
 
     model: str
@@ -83,7 +89,7 @@ class TokenizerFacts:
     tokens: Sequence[str]
     token_types: Sequence[int]
     scores: Sequence[float]
-    merges: Sequence[str]
+    merges: Sequence[str | tuple[str, str]]
     bos_id: int | None
     eos_id: int | None
     unknown_id: int | None
@@ -92,6 +98,8 @@ class TokenizerFacts:
     add_bos: bool
     add_eos: bool
     add_space_prefix: bool
+    cut: CutFacts | None = None
+    marker_flags: Mapping[int, MarkerFlags] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

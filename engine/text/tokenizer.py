@@ -13,24 +13,11 @@ from pathlib import Path
 from tokenizers import AddedToken
 
 from engine.checkpoint.source import TokenizerFacts
-from engine.text.vocabulary.build import (
-    byte_engine,
-    check_facts,
-    end_ids,
-    mended_types,
-    space_normalizer,
-    spm_engine,
-)
+from engine.checkpoint.vocabulary.cuts import MarkerFlags
+from engine.text.vocabulary.build import build
+from engine.text.vocabulary.check import MARKER_KINDS, check_facts, end_ids, mended_types
 from engine.text.vocabulary.markers import Markers
-from engine.text.vocabulary.pieces import (
-    CONTROL,
-    UNKNOWN,
-    USER_DEFINED,
-    BytePieces,
-    Decoder,
-    Pieces,
-    SpmPieces,
-)
+from engine.text.vocabulary.pieces import USER_DEFINED, Decoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +60,11 @@ class Tokenizer:
         self.size = len(facts.tokens)
         self._tokens = facts.tokens
         self._types = mended_types(facts)
-        self._prefixed = facts.model == "llama" and facts.add_space_prefix
+        built = build(facts, self._types, cache)
+        self.notes = built.notes
+        self._engine, self._pieces, self._steps = built.engine, built.pieces, built.steps
         self._continued = False
-        self._pieces: Pieces
-        self.notes: tuple[str, ...] = ()
-        if facts.model == "llama":
-            self._engine = spm_engine(facts, cache)
-            self._pieces = SpmPieces(facts.tokens, self._types)
-        else:
-            self._engine, self.notes = byte_engine(facts)
-            self._pieces = BytePieces(facts.tokens, self._types)
-        self._add_markers()
+        self._add_markers(facts)
 
     def encode(self, text: str, *, special: bool, continued: bool = False) -> list[int]:
         """Ids of a text, without BOS or EOS.
@@ -111,7 +92,7 @@ class Tokenizer:
     def find(self, token: str) -> int | None:
         """The id of a marker (control or user-defined token) by its text."""
         index = self._engine.token_to_id(token)
-        known = index is not None and self._types[index] in (UNKNOWN, CONTROL, USER_DEFINED)
+        known = index is not None and self._types[index] in MARKER_KINDS
         return index if known else None
 
     def is_control(self, index: int) -> bool:
@@ -136,23 +117,20 @@ class Tokenizer:
         shown = (index for index in ids if not (skip_control and index in self.control_ids))
         return "".join([*map(decoder.push, shown), decoder.finish()])
 
-    def _add_markers(self) -> None:
-        tokens, types = self._tokens, self._types
-        kinds = (UNKNOWN, CONTROL, USER_DEFINED)
-        chosen = [i for i, kind in enumerate(types) if kind in kinds and tokens[i]]
+    def _add_markers(self, facts: TokenizerFacts) -> None:
+        tokens, types, odd = self._tokens, self._types, facts.marker_flags
+        chosen = [i for i, kind in enumerate(types) if kind in MARKER_KINDS and tokens[i]]
+        plain = MarkerFlags()
         self._engine.add_tokens(
-            [
-                AddedToken(tokens[i], normalized=False, special=types[i] != USER_DEFINED)
-                for i in chosen
-            ]
+            [_added(tokens[i], odd.get(i, plain), types[i] != USER_DEFINED) for i in chosen]
         )
         self.control_ids = frozenset(i for i in chosen if types[i] != USER_DEFINED)
-        self.markers = Markers({tokens[i]: i for i in self.control_ids})
+        self.markers = Markers({tokens[i]: i for i in self.control_ids}, odd)
 
     def _set_continued(self, continued: bool) -> None:
-        if self._prefixed and continued != self._continued:
+        if continued != self._continued and self._steps.fresh is not self._steps.continued:
             self._continued = continued
-            self._engine.normalizer = space_normalizer(prefixed=not continued)
+            (self._steps.continued if continued else self._steps.fresh).apply(self._engine)
 
     def _without_control(self, text: str, encoded: Encoded) -> Encoded:
         """Spell out control tokens that merges alone built from a person's text."""
@@ -184,3 +162,14 @@ def clean(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def _added(text: str, flags: MarkerFlags, special: bool) -> AddedToken:
+    return AddedToken(
+        text,
+        normalized=flags.normalized,
+        lstrip=flags.lstrip,
+        rstrip=flags.rstrip,
+        single_word=flags.single_word,
+        special=special,
+    )

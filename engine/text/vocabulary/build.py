@@ -1,4 +1,4 @@
-"""Builds ``tokenizers`` objects from a checkpoint's data: byte-level BPE and SPM.
+"""Builds ``tokenizers`` objects from a checkpoint's data: byte-level BPE, SPM, and Gemma 4's BPE.
 
 Markers (control and user-defined tokens) are left to ``engine.text.tokenizer``. Pure but for the
 folder in which SPM merges are kept.
@@ -6,116 +6,102 @@ folder in which SPM merges are kept.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from tokenizers import Tokenizer as Engine
-from tokenizers import models, normalizers
+from tokenizers import models
 
 from engine.checkpoint.source import TokenizerFacts
 from engine.errors import CheckpointUnreadable
-from engine.text.vocabulary.merges import spm_merges
-from engine.text.vocabulary.pieces import CONTROL, NORMAL
+from engine.text.vocabulary.merges import Merges, collector_paused, spm_merges
+from engine.text.vocabulary.pieces import BytePieces, Pieces, SpmPieces
 from engine.text.vocabulary.rules import find_rule
-
-_MARKER: Final = re.compile(r"[<\[]\S+[>\]]")
-
-
-def end_ids(facts: TokenizerFacts) -> set[int]:
-    """Every id that ends a turn."""
-    return {*facts.end_ids} if facts.eos_id is None else {*facts.end_ids, facts.eos_id}
+from engine.text.vocabulary.steps import StepPair, published_steps, rule_steps, space_steps
 
 
-def check_facts(facts: TokenizerFacts) -> None:
-    """Refuse data that contradict themselves.
+@dataclass(frozen=True, slots=True)
+class Built:
+    """An engine without markers, and what belongs to it.
+
+    Attributes:
+        steps: what a text goes through; those of a fresh one are the engine's now.
+        pieces: what each token stands for.
+        notes: what a person should know about how the file was read.
+    """
+
+    engine: Engine
+    steps: StepPair
+    pieces: Pieces
+    notes: tuple[str, ...]
+
+
+def build(facts: TokenizerFacts, types: list[int], cache: Path | None) -> Built:
+    """Build what ``facts.model`` asks for; ``cache`` as in ``spm_merges``.
 
     Raises:
-        CheckpointUnreadable: an unknown model, tables of unequal length, an id past the end.
+        CheckpointUnreadable: a pattern is none, or pieces are too long to be read as SPM.
     """
-    count = len(facts.tokens)
-    if facts.model not in ("gpt2", "llama"):
-        raise CheckpointUnreadable(
-            f"Tokenizer model {facts.model!r} is not supported; gpt2 and llama are."
-        )
-    if len(facts.token_types) not in (0, count):
-        raise CheckpointUnreadable(
-            f"The tokenizer has {count} tokens but {len(facts.token_types)} token types.",
-            tokens=count,
-            token_types=len(facts.token_types),
-        )
-    if facts.model == "llama" and len(facts.scores) != count:
-        raise CheckpointUnreadable(
-            f"The tokenizer has {count} tokens but {len(facts.scores)} scores.",
-            tokens=count,
-            scores=len(facts.scores),
-        )
-    try:
-        "".join(facts.tokens).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise CheckpointUnreadable("The tokenizer has tokens that are no valid text.") from error
-    named = {"bos": facts.bos_id, "eos": facts.eos_id, "unknown": facts.unknown_id}
-    for name, index in [*named.items(), *(("end", index) for index in facts.end_ids)]:
-        if index is not None and not 0 <= index < count:
-            raise CheckpointUnreadable(
-                f"The tokenizer's {name} id {index} is outside its {count} tokens.",
-                id=index,
-                tokens=count,
-            )
+    with collector_paused():
+        vocabulary = {token: index for index, token in enumerate(facts.tokens) if token}
+        rule, note = find_rule(facts.pre) if _ruled(facts) else (None, None)
+        notes = [note] if note else []
+        if facts.model == "llama":
+            merges = spm_merges(facts, cache)
+        else:
+            merges, lost = known_merges(facts, vocabulary)
+            if lost:
+                notes.append(f"{lost} of {len(facts.merges)} tokenizer merges name unknown tokens.")
+        try:
+            steps = _steps(facts) if rule is None else rule_steps(rule)
+            ignore = rule.ignore_merges if rule else bool(facts.cut and facts.cut.ignore_merges)
+            engine = Engine(_model(facts, vocabulary, merges, ignore))
+            steps.fresh.apply(engine)
+        except Exception as error:  # what `tokenizers` raises has no narrower type
+            raise CheckpointUnreadable(f"The tokenizer cannot be built: {error}") from error
+    kind = BytePieces if facts.model == "gpt2" else SpmPieces
+    return Built(engine, steps, kind(facts.tokens, types), tuple(notes))
 
 
-def mended_types(facts: TokenizerFacts) -> list[int]:
-    """Token types, where ids that begin or end a turn and look like markers count as control."""
-    types = list(facts.token_types) or [NORMAL] * len(facts.tokens)
-    turn = end_ids(facts)
-    for index in turn if facts.bos_id is None else turn | {facts.bos_id}:
-        if types[index] != CONTROL and _MARKER.fullmatch(facts.tokens[index]):
-            types[index] = CONTROL
-    return types
-
-
-def byte_engine(facts: TokenizerFacts) -> tuple[Engine, tuple[str, ...]]:
-    """A byte-level BPE tokenizer without markers, and notes on how the file was read."""
-    rule, note = find_rule(facts.pre)
-    vocabulary = {token: index for index, token in enumerate(facts.tokens)}
+def known_merges(facts: TokenizerFacts, vocabulary: Mapping[str, int]) -> tuple[Merges, int]:
+    """Merges of known tokens, best first, and how many others there are."""
     merges, lost = [], 0
     for merge in facts.merges:
-        # A token may itself begin with a space, so the cut is the first space after the start.
-        cut = merge.find(" ", 1)
-        left, right = merge[:cut], merge[cut + 1 :]
-        if cut > 0 and left in vocabulary and right in vocabulary and left + right in vocabulary:
+        if isinstance(merge, str):
+            # A token may itself begin with a space, so the cut is the first one after the start.
+            cut = merge.find(" ", 1)
+            left, right = (merge[:cut], merge[cut + 1 :]) if cut > 0 else ("", "")
+        else:
+            left, right = merge
+        if left in vocabulary and right in vocabulary and left + right in vocabulary:
             merges.append((left, right))
         else:
             lost += 1
-    engine = Engine(models.BPE(vocabulary, merges, ignore_merges=rule.ignore_merges))
-    normalizer = rule.normalizer()
-    if normalizer is not None:
-        engine.normalizer = normalizer
-    engine.pre_tokenizer = rule.pre_tokenizer()
-    notes = [note] if note else []
-    if lost:
-        notes.append(f"{lost} of {len(facts.merges)} tokenizer merges name unknown tokens.")
-    return engine, tuple(notes)
+    return merges, lost
 
 
-def spm_engine(facts: TokenizerFacts, cache: Path | None) -> Engine:
-    """An SPM tokenizer without markers; ``cache`` as in ``spm_merges``."""
-    vocabulary = {token: index for index, token in enumerate(facts.tokens)}
+def _ruled(facts: TokenizerFacts) -> bool:
+    """Whether a rule of the table says how text is cut."""
+    return facts.model == "gpt2" and facts.cut is None
+
+
+def _steps(facts: TokenizerFacts) -> StepPair:
+    return space_steps(facts) if facts.cut is None else published_steps(facts.cut)
+
+
+def _model(
+    facts: TokenizerFacts, vocabulary: Mapping[str, int], merges: Merges, ignore_merges: bool
+) -> models.BPE:
+    if facts.model == "gpt2":
+        # Without an unknown token: what cannot be spelled is left out, never a control token.
+        return models.BPE(dict(vocabulary), merges, ignore_merges=ignore_merges)
     unknown = None if facts.unknown_id is None else facts.tokens[facts.unknown_id]
-    engine = Engine(
-        models.BPE(
-            vocabulary,
-            spm_merges(facts, cache),
-            unk_token=unknown,
-            fuse_unk=True,
-            byte_fallback=True,
-        )
+    return models.BPE(
+        dict(vocabulary),
+        merges,
+        unk_token=unknown or None,
+        fuse_unk=facts.cut is None or facts.cut.fuse_unknown,
+        byte_fallback=True,
+        ignore_merges=ignore_merges,
     )
-    engine.normalizer = space_normalizer(prefixed=facts.add_space_prefix)
-    return engine
-
-
-def space_normalizer(*, prefixed: bool) -> normalizers.Normalizer:
-    """SPM's spelling of spaces, with one more before the text where ``prefixed``."""
-    spaces = normalizers.Replace(" ", "\u2581")
-    return normalizers.Sequence([normalizers.Prepend("\u2581"), spaces] if prefixed else [spaces])

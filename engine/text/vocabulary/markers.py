@@ -6,14 +6,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from engine.checkpoint.vocabulary.cuts import MarkerFlags
+
 # Longer ones exist in no real vocabulary, and a hostile one must not make every look-up slow.
 _LONGEST: Final = 128
 
 
 class Markers:
-    """Control tokens by their text."""
+    """Control tokens by their text.
 
-    def __init__(self, ids: Mapping[str, int]) -> None:
+    Args:
+        ids: text to id.
+        flags: by id, of those that take white space before or after them with them.
+    """
+
+    def __init__(self, ids: Mapping[str, int], flags: Mapping[int, MarkerFlags]) -> None:
+        self._flags = flags
         self._ids = {text: index for text, index in ids.items() if len(text) <= _LONGEST}
         self._lengths = sorted({len(text) for text in self._ids}, reverse=True)
         self._beginning = _beginnings(self._ids)
@@ -24,15 +32,30 @@ class Markers:
         while (found := self._beginning.search(text, position)) is not None:
             start = found.start()
             spelled = self._at(text, start)
-            position = start + 1
-            if spelled is not None:
-                position = start + len(spelled)
-                yield start, position, self._ids[spelled]
+            if spelled is None:
+                position = start + 1
+                continue
+            index, end = self._ids[spelled], start + len(spelled)
+            if index in self._flags:
+                start, end = self._widened(text, (start, end), self._flags[index], position)
+            position = end
+            yield start, end, index
 
     def starts(self, text: str) -> list[int]:
         """Every place where a spelling begins, overlapping ones too."""
         found = (place.start() for place in self._beginning.finditer(text))
         return [start for start in found if self._at(text, start) is not None]
+
+    def _widened(
+        self, text: str, span: tuple[int, int], flags: MarkerFlags, least: int
+    ) -> tuple[int, int]:
+        """The span with the white space that belongs to the marker, from ``least`` on."""
+        start, end = span
+        while flags.lstrip and start > least and text[start - 1].isspace():
+            start -= 1
+        while flags.rstrip and end < len(text) and text[end].isspace():
+            end += 1
+        return start, end
 
     def _at(self, text: str, start: int) -> str | None:
         """The longest one spelled at ``start``."""

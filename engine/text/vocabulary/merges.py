@@ -44,10 +44,9 @@ def spm_merges(facts: TokenizerFacts, cache: Path | None) -> Merges:
     Raises:
         CheckpointUnreadable: pieces so long that rebuilding would take minutes.
     """
-    with _collector_paused():
-        pairs = _rebuild(facts) if cache is None else _kept_or_rebuilt(facts, cache)
-        piece = facts.tokens.__getitem__
-        return list(zip(map(piece, pairs[0::2]), map(piece, pairs[1::2]), strict=True))
+    pairs = _rebuild(facts) if cache is None else _kept_or_rebuilt(facts, cache)
+    piece = facts.tokens.__getitem__
+    return list(zip(map(piece, pairs[0::2]), map(piece, pairs[1::2]), strict=True))
 
 
 def _kept_or_rebuilt(facts: TokenizerFacts, cache: Path) -> array[int]:
@@ -157,7 +156,7 @@ def _keep(path: Path, digest: bytes, pairs: array[int]) -> None:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Half a million live tuples would be walked again and again; none of them is a cycle."""
     running = gc.isenabled()
     gc.disable()

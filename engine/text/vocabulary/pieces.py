@@ -1,7 +1,8 @@
 """What each token stands for: its bytes, and how a run of tokens becomes text.
 
 Byte-level BPE spells bytes as printable characters (GPT-2's table). SPM spells a space as U+2581
-and has byte tokens "<0x0A>". Markers (control and user-defined tokens) stand for their own text.
+and has byte tokens "<0x0A>". Markers (control and user-defined tokens) stand for their own text;
+published vocabularies define runs of U+2581, which are spaces there too.
 """
 
 from __future__ import annotations
@@ -97,9 +98,7 @@ class SpmPieces:
     def text(self, index: int) -> str:
         """The text of a token that is no byte token."""
         token = self._tokens[index]
-        if self._types[index] in (UNKNOWN, CONTROL, USER_DEFINED):
-            return token
-        return token.replace("\u2581", " ")
+        return token if self._types[index] in (UNKNOWN, CONTROL) else token.replace("\u2581", " ")
 
     def decoder(self) -> Decoder:
         """A fresh decoder for one run of tokens."""

@@ -110,7 +110,7 @@ def _without(key: str) -> Callable[[Image], None]:
     ("change", "sentence"),
     [
         (_without("model"), "model is missing"),
-        (_set("model", string("bert")), "'bert'; tokenizers 'gpt2' and 'llama' are read"),
+        (_set("model", string("bert")), "'bert'; tokenizers 'gpt2', 'llama' and 'gemma4' are read"),
         (_set("model", u32(1)), "model must be a string"),
         (_without("tokens"), "no vocabulary"),
         (_set("tokens", array(STRING, [])), "no vocabulary"),
