@@ -1,7 +1,8 @@
-"""A lane: the block tables of one stream.
+"""A lane: the block tables and the recurrent state of one stream.
 
-Owns page references, one block table a page group. Used from the engine thread only. Holds no
-token and no tensor; the KV bytes lie in ``engine.cache.kv``.
+Owns page references, one block table a page group, and a recurrent slot where the model has
+recurrent layers. Used from the engine thread only. Holds no token and no tensor; the bytes lie in
+``engine.cache.kv`` and ``engine.cache.recurrent``.
 
 All pages that the stream can ever need are promised when the lane opens, so no round runs out of
 them. In a sliding group only the pages of the newest ``window + chunk_rows`` rows are live. A live
@@ -14,6 +15,7 @@ promised on top:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -29,6 +31,7 @@ from engine.cache.pages import (
     first_reached_page,
     pages_for,
 )
+from engine.cache.slots import SlotPool
 from engine.errors import InvariantBroken
 
 
@@ -39,6 +42,42 @@ class PagesRefused:
     group: int
     needed_pages: int
     available_pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsRefused:
+    """No recurrent slot is free.
+
+    Attributes:
+        slot_count: slots in all, every one taken.
+    """
+
+    slot_count: int
+
+
+LaneRefused = PagesRefused | SlotsRefused
+
+
+@dataclass(frozen=True, slots=True)
+class LaneState:
+    """What a kept state holds of the lane it was cut from, after ``rows`` rows.
+
+    Whoever holds it owns a reference to every page of ``runs`` (one run a group) and the slot.
+
+    Attributes:
+        slot: of the copied recurrent state; None for a model without one.
+    """
+
+    rows: int
+    runs: tuple[PageRun, ...]
+    slot: int | None = None
+
+    def release(self, pools: Sequence[PagePool], slots: SlotPool | None) -> None:
+        """Give back what is held; to be called once."""
+        for pool, run in zip(pools, self.runs, strict=True):
+            pool.release_run(run)
+        if slots is not None and self.slot is not None:
+            slots.release(self.slot)
 
 
 def most_live_pages(window: int | None, need_rows: int, chunk_rows: int) -> int:
@@ -116,19 +155,26 @@ class _GroupTable:
 
 
 class Lane:
-    """The block tables of one stream; a context manager that releases its pages exactly once.
+    """The memory of one stream; a context manager that releases it exactly once.
 
     Attributes:
         length: rows that have pages, those being computed included.
-        recurrent_slot: of the stream's recurrent state; None for a model without one.
         need_rows: rows that were promised.
     """
 
-    def __init__(self, tables: Sequence[_GroupTable], need_rows: int, chunk_rows: int) -> None:
+    def __init__(
+        self,
+        tables: Sequence[_GroupTable],
+        need_rows: int,
+        chunk_rows: int,
+        slots: SlotPool | None = None,
+        slot: int | None = None,
+    ) -> None:
         self._tables = tuple(tables)
         self._chunk_rows = chunk_rows
+        self._slots = slots
+        self._slot = slot
         self.need_rows = need_rows
-        self.recurrent_slot: int | None = None
         self.length = 0
 
     @classmethod
@@ -137,23 +183,27 @@ class Lane:
         pools: Sequence[PagePool],
         need_rows: int,
         chunk_rows: int,
-        resumed: Sequence[PageRun] | None = None,
-        resumed_rows: int = 0,
-    ) -> Self | PagesRefused:
+        resumed: LaneState | None = None,
+        slots: SlotPool | None = None,
+    ) -> Self | LaneRefused:
         """Promise every page of a stream of ``need_rows`` rows in every group, or in none.
 
         Args:
             chunk_rows: the most rows that one ``extend`` adds.
-            resumed: one run a group, held by a kept state of ``resumed_rows`` rows; the lane takes
-                references of its own.
+            resumed: held by a kept state; the lane takes references and a slot of its own.
+            slots: of a model with recurrent layers. The lane takes one, cleared or, resumed, a copy
+                of the state's.
         """
         tables = [_GroupTable(pool, need_rows, chunk_rows) for pool in pools]
-        runs: Sequence[PageRun | None] = [None] * len(tables) if resumed is None else resumed
+        runs = (None,) * len(tables) if resumed is None else resumed.runs
         for group, (table, run) in enumerate(zip(tables, runs, strict=True)):
             if not table.pool.fits(table.required(run)):
                 return PagesRefused(group, table.required(run), table.pool.available_pages)
-        lane = cls(tables, need_rows, chunk_rows)
-        lane.length = resumed_rows
+        slot = None if slots is None else _slot_of(slots, resumed)
+        if isinstance(slot, SlotsRefused):
+            return slot
+        lane = cls(tables, need_rows, chunk_rows, slots, slot)
+        lane.length = 0 if resumed is None else resumed.rows
         try:
             for table, run in zip(tables, runs, strict=True):
                 table.open(run)
@@ -161,6 +211,11 @@ class Lane:
             lane.close()
             raise
         return lane
+
+    @property
+    def recurrent_slot(self) -> int | None:
+        """The slot of the stream's recurrent state; None for a model without one."""
+        return self._slot
 
     def extend(self, rows: int) -> None:
         """Give pages to the next ``rows`` rows, drawing on the promise."""
@@ -182,32 +237,44 @@ class Lane:
         """
         return self._tables[group].table
 
-    def share(self, at: int) -> tuple[PageRun, ...] | None:
-        """References to the pages that a state of the first ``at`` rows needs, one run a group.
+    def share(self, at: int) -> LaneState | None:
+        """What a state of the first ``at`` rows needs: references to its pages, a slot's copy.
 
-        The caller owns the references. None where a sliding group has dropped one of the pages or
-        cannot promise another page in its place.
+        The caller owns it. None where a sliding group has dropped one of the pages or cannot
+        promise another page in its place, or where no recurrent slot is free.
 
         Args:
-            at: a multiple of the page's rows, at most ``length``.
+            at: a multiple of the page's rows, at most ``length``; with a recurrent state exactly
+                ``length``, all of them computed, for that state has no other position.
         """
         if at % PAGE_ROWS or not 0 < at <= self.length:
             raise InvariantBroken(f"A state of {at} rows was cut from a lane of {self.length}.")
-        runs: list[PageRun] = []
-        for table in self._tables:
-            run = table.share(first_reached_page(table.pool.window, at), at // PAGE_ROWS)
-            if run is None:
-                for held, other in zip(runs, self._tables, strict=False):
-                    other.pool.release_run(held)
-                return None
-            runs.append(run)
-        return tuple(runs)
+        if self._slot is not None and at != self.length:
+            raise InvariantBroken(f"The recurrent state after {self.length} rows is not of {at}.")
+        with ExitStack() as undo:
+            runs: list[PageRun] = []
+            for table in self._tables:
+                run = table.share(first_reached_page(table.pool.window, at), at // PAGE_ROWS)
+                if run is None:
+                    return None
+                undo.callback(table.pool.release_run, run)
+                runs.append(run)
+            slot = None
+            if self._slots is not None and self._slot is not None:
+                slot = self._slots.take_copy(self._slot)
+                if slot is None:
+                    return None
+            undo.pop_all()
+            return LaneState(at, tuple(runs), slot)
 
     def close(self) -> None:
-        """Release every page and promise; may be repeated."""
-        for table in self._tables:
+        """Release every page, promise and slot; may be repeated."""
+        tables, self._tables = self._tables, ()
+        slot, self._slot = self._slot, None
+        for table in tables:
             table.close()
-        self._tables = ()
+        if self._slots is not None and slot is not None:
+            self._slots.release(slot)
 
     def __enter__(self) -> Self:
         return self
@@ -219,3 +286,13 @@ class Lane:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _slot_of(slots: SlotPool, resumed: LaneState | None) -> int | SlotsRefused:
+    if resumed is None:
+        slot = slots.take_cleared()
+    elif resumed.slot is None:
+        raise InvariantBroken("A state without its recurrent part was resumed.")
+    else:
+        slot = slots.take_copy(resumed.slot)
+    return SlotsRefused(slots.census().slot_count) if slot is None else slot

@@ -16,6 +16,8 @@ import torch
 from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
 from engine.cache.pages import PagePool
+from engine.cache.recurrent import RecurrentArena
+from engine.cache.slots import SlotPool
 from engine.checkpoint.source import CheckpointSource
 from engine.config import Compute, EngineConfig
 from engine.errors import InvariantBroken
@@ -67,6 +69,7 @@ def assemble(
     dtype = torch.float32 if config.compute is Compute.FLOAT32 else torch.float16
     groups, counts = parts.spec.groups, parts.plan.page_counts
     arena = stack.enter_context(KvArena(groups, counts, dtype, ledger, RAM))
+    recurrent = _recurrent_arena(parts, ledger, stack)
 
     def progress(done: int, total: int) -> None:
         report("weights", done, total)
@@ -76,7 +79,7 @@ def assemble(
             spec=parts.spec,
             source=parts.source,
             kv=arena,
-            recurrent=None,
+            recurrent=recurrent,
             config=config,
             context_tokens=parts.plan.context_tokens,
             streams=parts.streams,
@@ -88,16 +91,23 @@ def assemble(
     pools = tuple(
         PagePool(count, group.window) for group, count in zip(groups, counts, strict=True)
     )
+    slots = None if recurrent is None else SlotPool(recurrent)
     report("warm-up", 0, 1)
-    warm(runner, pools)
+    warm(runner, pools, slots)
     report("warm-up", 1, 1)
-    states = StateStore(pools, runner.grid_rows)
-    return Served(runner, pools, states, parts.plan.context_tokens, parts.streams)
+    return Served(
+        runner=runner,
+        pools=pools,
+        states=StateStore(pools, runner.grid_rows, slots),
+        context_tokens=parts.plan.context_tokens,
+        stream_limit=parts.streams,
+        slots=slots,
+    )
 
 
-def warm(runner: Runner, pools: tuple[PagePool, ...]) -> None:
+def warm(runner: Runner, pools: tuple[PagePool, ...], slots: SlotPool | None = None) -> None:
     """Run a short prompt chunk and a step, so that the first request meets no first time."""
-    lane = Lane.open(pools, WARM_ROWS + 1, runner.grid_rows)
+    lane = Lane.open(pools, WARM_ROWS + 1, runner.grid_rows, slots=slots)
     if not isinstance(lane, Lane):
         raise InvariantBroken(f"A fresh model has no room for {WARM_ROWS + 1} rows.")
     with lane:
@@ -105,3 +115,10 @@ def warm(runner: Runner, pools: tuple[PagePool, ...]) -> None:
         runner.prompt_chunk(lane, [0] * WARM_ROWS, 0)
         lane.extend(1)
         runner.step([lane], [0], [WARM_ROWS])
+
+
+def _recurrent_arena(parts: Parts, ledger: Ledger, stack: ExitStack) -> RecurrentArena | None:
+    spec = parts.spec.recurrent
+    if spec is None:
+        return None
+    return stack.enter_context(RecurrentArena(spec, parts.plan.slot_count, ledger, RAM))

@@ -89,7 +89,12 @@ class CheckpointLoader:
             facts = _model_facts(
                 wish.path, source, spec, plan, template=template, notes=tokenizer.notes
             )
-            _LOG.info("model planned context=%d pages=%s", plan.context_tokens, plan.page_counts)
+            _LOG.info(
+                "model planned context=%d pages=%s slots=%d",
+                plan.context_tokens,
+                plan.page_counts,
+                plan.slot_count,
+            )
             return LoadedModel(facts, plan.lines, served, prompts, stack.pop_all())
 
     def plan(self, wish: PlanWish) -> Planned:
@@ -132,6 +137,7 @@ class CheckpointLoader:
             context_tokens=spec.context_tokens,
             chunk_rows=PAGE_ROWS,
             element_bytes=FLOAT_BYTES if wide else HALF_BYTES,
+            recurrent=spec.recurrent,
         )
         if self._ledger.pool(RAM).held_bytes == 0:
             self._ledger.set_capacity(RAM, capacity_bytes(self._measure()))
@@ -164,6 +170,8 @@ def _model_facts(
         format=format_name(source),
         has_template=source.chat_template is not None,
         template_hash=template.hash,
+        can_think=template.can_think,
+        can_call_tools=template.tool_syntax is not None,
         notes=spec.notes + notes,
     )
 

@@ -4,7 +4,8 @@ Pure. It needs metadata only, so a plan can be shown before weights are read or 
 Today one rung stands: everything resident in RAM.
 
 KV bytes are those of whole pages: a full group holds every row of a stream, a sliding one at most
-window + chunk rows and what alignment adds (``engine.cache.lane.most_live_pages``).
+window + chunk rows and what alignment adds (``engine.cache.lane.most_live_pages``). A recurrent
+state takes the same bytes whatever the context, one slot a running stream and one a kept state.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 from engine.cache.lane import most_live_pages
 from engine.cache.pages import PAGE_ROWS, page_bytes, pages_for
 from engine.memory.ledger import PoolCensus
-from engine.models.spec import PageGroupSpec
+from engine.models.spec import PageGroupSpec, RecurrentSpec
 from engine.protocol import PlanLine
 
 DEFAULT_CONTEXT: Final = 8192
@@ -53,21 +54,28 @@ class Geometry:
     Attributes:
         chunk_rows: prompt rows computed at a time.
         element_bytes: of one K or V element.
+        recurrent: None for a model without recurrent layers.
     """
 
     groups: Sequence[PageGroupSpec]
     context_tokens: int
     chunk_rows: int
     element_bytes: int
+    recurrent: RecurrentSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will be allocated; ``page_counts`` has one entry a group."""
+    """What will be allocated; ``page_counts`` has one entry a group.
+
+    Attributes:
+        slot_count: of recurrent states; 0 for a model without recurrent layers.
+    """
 
     context_tokens: int
     page_counts: tuple[int, ...]
     lines: tuple[PlanLine, ...]
+    slot_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,11 @@ class _Candidate:
         a_state = min(live, pages_for(group.window - 1) + 1)
         return self.streams * live, self.states * a_state
 
+    @property
+    def slots(self) -> int:
+        """Recurrent slots, where the model needs them."""
+        return self.streams + self.states
+
 
 def plan_placement(
     pool: PoolCensus, footprint: Footprint, geometry: Geometry, wish: Wish
@@ -113,11 +126,12 @@ def plan_placement(
     candidate = None
     for candidate in _candidates(geometry, wish):
         lines = _lines(pool.name, footprint, geometry, candidate, wish)
-        if fixed <= pool.free_bytes and _kv_bytes(geometry, candidate) <= budget:
+        if fixed <= pool.free_bytes and _stream_bytes(geometry, candidate) <= budget:
             counts = tuple(
                 sum(candidate.pages(group, geometry.chunk_rows)) for group in geometry.groups
             )
-            return Plan(candidate.context, counts, lines)
+            slots = 0 if geometry.recurrent is None else candidate.slots
+            return Plan(candidate.context, counts, lines, slots)
     assert candidate is not None
     return _refused(pool, candidate, lines)
 
@@ -128,21 +142,28 @@ def _candidates(geometry: Geometry, wish: Wish) -> Iterator[_Candidate]:
     if wish.context_tokens is not None:
         context = min(longest, wish.context_tokens)
         reason = "as asked" if context == wish.context_tokens else "all the model was made for"
-        yield from _fewer_streams(context, wish.streams, reason)
+        yield from _fewer_streams(geometry, context, wish.streams, reason)
         return
     context = min(longest, DEFAULT_CONTEXT)
     reason = "all the model was made for" if context == longest else "the usual length"
     while True:
-        yield from _fewer_streams(context, wish.streams, reason)
+        yield from _fewer_streams(geometry, context, wish.streams, reason)
         if context <= LEAST_CONTEXT:
             return
         context = max(LEAST_CONTEXT, context // 2)
         reason = "shortened so that other programs keep half of the free memory"
 
 
-def _fewer_streams(context: int, streams: int, reason: str) -> Iterator[_Candidate]:
-    states = max(LEAST_STATES, STATES_A_STREAM * streams)
+def _fewer_streams(
+    geometry: Geometry, context: int, streams: int, reason: str
+) -> Iterator[_Candidate]:
+    """Fewer chats at once and, where each kept state takes a slot, fewer of those before that."""
+    most = max(LEAST_STATES, STATES_A_STREAM * streams)
     while True:
+        states = most
+        while states > streams and geometry.recurrent is not None:
+            yield _Candidate(context, streams, states, reason)
+            states = max(streams, states // 2)
         yield _Candidate(context, streams, states, reason)
         if streams == 1:
             break
@@ -150,11 +171,14 @@ def _fewer_streams(context: int, streams: int, reason: str) -> Iterator[_Candida
     yield _Candidate(context, 1, 0, reason)
 
 
-def _kv_bytes(geometry: Geometry, candidate: _Candidate) -> int:
-    return sum(
+def _stream_bytes(geometry: Geometry, candidate: _Candidate) -> int:
+    """Bytes of pages and slots."""
+    pages = sum(
         sum(candidate.pages(group, geometry.chunk_rows)) * page_bytes(group, geometry.element_bytes)
         for group in geometry.groups
     )
+    recurrent = geometry.recurrent
+    return pages + (0 if recurrent is None else candidate.slots * recurrent.stream_bytes)
 
 
 def _lines(
@@ -167,7 +191,7 @@ def _lines(
         running += for_streams * size
         kept += for_states * size
     chats = f"{candidate.streams} of {wish.streams} chats at once"
-    return (
+    lines = (
         PlanLine(
             pool=pool,
             owner="weights",
@@ -195,6 +219,19 @@ def _lines(
             if candidate.states
             else "no room beyond one running chat",
         ),
+    )
+    if geometry.recurrent is None:
+        return lines
+    return (*lines, _recurrent_line(pool, geometry.recurrent, candidate))
+
+
+def _recurrent_line(pool: str, recurrent: RecurrentSpec, candidate: _Candidate) -> PlanLine:
+    return PlanLine(
+        pool=pool,
+        owner="recurrent states",
+        bytes=candidate.slots * recurrent.stream_bytes,
+        reason=f"{candidate.slots} of {recurrent.stream_bytes:,} bytes, whatever the context: "
+        f"{candidate.streams} for running chats, {candidate.states} for kept prompt states",
     )
 
 

@@ -1,7 +1,7 @@
 """Admission: may a request run, how long may its reply be, and from which kept state does it begin.
 
-A stream's whole need of pages is promised before it begins, so none is ever interrupted for want
-of memory.
+A stream's whole need of pages is promised, and its recurrent slot taken, before it begins, so none
+is ever interrupted for want of memory.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.cache.lane import Lane, PagesRefused
+from engine.cache.lane import Lane, LaneRefused, SlotsRefused
 from engine.cache.pages import PagePool
+from engine.cache.slots import SlotPool
 from engine.errors import MemoryRefused, RequestInvalid
 from engine.serving.reply import Clock
 from engine.serving.request import Request, Stream
@@ -24,13 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What serving needs of a loaded model; owned by ``engine.model``."""
+    """What serving needs of a loaded model, which owns it.
+
+    Attributes:
+        slots: None for a model without recurrent layers.
+    """
 
     runner: Runner
     pools: tuple[PagePool, ...]
     states: StateStore
     context_tokens: int
     stream_limit: int
+    slots: SlotPool | None = None
 
 
 def reply_limit(request: Request, context_tokens: int) -> int:
@@ -48,10 +54,8 @@ def reply_limit(request: Request, context_tokens: int) -> int:
     return room if request.max_tokens is None else min(room, request.max_tokens)
 
 
-def open_stream(
-    stream: Stream, served: Served, clock: Clock, *, alone: bool
-) -> PagesRefused | None:
-    """Open a stream's lane, at a kept state where one fits; evicts other states for its pages.
+def open_stream(stream: Stream, served: Served, clock: Clock, *, alone: bool) -> LaneRefused | None:
+    """Open a stream's lane, at a kept state where one fits; evicts other states to make room.
 
     Args:
         alone: nothing else runs, so rather than be refused it begins afresh, whose pages fit where
@@ -60,14 +64,15 @@ def open_stream(
     found = served.states.find(stream.request.ids)
     state, reason = found.state, found.reason
     lane = _open_lane(stream, served, state)
-    if isinstance(lane, PagesRefused) and state is not None and alone:
+    if not isinstance(lane, Lane) and state is not None and alone:
         state, reason = None, "no-room"
         lane = _open_lane(stream, served, None)
-    if isinstance(lane, PagesRefused):
+    if not isinstance(lane, Lane):
         return lane
     stream.lane = lane
     stream.position = stream.course.resumed_tokens = lane.length
-    stream.course.reason = reason
+    rewritten = reason == "no-common-prefix" and stream.request.rewritten_from is not None
+    stream.course.reason = "history-rewritten" if rewritten else reason
     stream.course.admitted_ns = clock()
     request = stream.request
     stream.marks = choose_marks(
@@ -76,18 +81,24 @@ def open_stream(
     return None
 
 
-def _open_lane(stream: Stream, served: Served, state: KeptState | None) -> Lane | PagesRefused:
-    runs, at = (None, 0) if state is None else (state.runs, state.at)
+def _open_lane(stream: Stream, served: Served, state: KeptState | None) -> Lane | LaneRefused:
+    held = None if state is None else state.held
+    grid = served.runner.grid_rows
     with served.states.pinned(state):
         while True:
-            grid = served.runner.grid_rows
-            lane = Lane.open(served.pools, stream.need_rows, grid, runs, at)
+            lane = Lane.open(served.pools, stream.need_rows, grid, held, served.slots)
             if isinstance(lane, Lane) or not served.states.reclaim(lane):
                 return lane
 
 
-def never_fits(refused: PagesRefused) -> MemoryRefused:
-    """The error for a request that an idle engine has no pages for."""
+def never_fits(refused: LaneRefused) -> MemoryRefused:
+    """The error for a request that an idle engine has no room for."""
+    if isinstance(refused, SlotsRefused):
+        return MemoryRefused(
+            f"The request needs a recurrent slot; none of {refused.slot_count} is free although "
+            f"nothing else runs.",
+            slot_count=refused.slot_count,
+        )
     return MemoryRefused(
         f"The request needs {refused.needed_pages} pages of context; "
         f"{refused.available_pages} are free and nothing else runs.",

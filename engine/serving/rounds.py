@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.cache.lane import Lane, PagesRefused
+from engine.cache.lane import Lane, LaneRefused
 from engine.errors import InvariantBroken, RequestInvalid
 from engine.failure import attempt, failure_of
 from engine.protocol import Finished, Progress, StopReason
@@ -116,7 +116,7 @@ class Serving:
             )
 
     def _admit(self) -> None:
-        """Give lanes to the requests that waited longest, as far as pages go."""
+        """Give lanes to the requests that waited longest, as far as memory goes."""
         waiting, running = self._queues.waiting, self._queues.running
         while may_admit(len(waiting), len(running), self._served.stream_limit):
             run = waiting[0]
@@ -130,7 +130,7 @@ class Serving:
                 run.stream.phase = Phase.FILLING
                 running[run.stream.request.number] = run
 
-    def _open(self, stream: Stream) -> PagesRefused | None:
+    def _open(self, stream: Stream) -> LaneRefused | None:
         alone = not self._queues.running
         refused = open_stream(stream, self._served, self._clock, alone=alone)
         if refused is None:
@@ -219,7 +219,7 @@ class Serving:
         states = self._served.states.census()
         _LOG.info(
             "reply ended request=%d why=%s prompt_tokens=%d resumed_tokens=%d reply_tokens=%d "
-            "prefill_ms=%s decode_ms=%s states=%d state_pages=%d evicted=%d",
+            "prefill_ms=%s decode_ms=%s states=%d state_pages=%d state_slots=%d evicted=%d",
             frame.request,
             frame.stop_reason,
             frame.prompt_tokens,
@@ -229,6 +229,7 @@ class Serving:
             _shown(frame.timings.decode_ms),
             states.states,
             states.pages,
+            states.slots,
             states.evicted,
         )
 

@@ -1,11 +1,13 @@
 """The store of kept prompt states: look up, keep, pin, evict.
 
-A state is the engine's condition after exactly ``at`` prompt tokens: the exact ids and references
-to the pages that hold their K and V. It resumes at its own position only, for a prompt that begins
-with the same ids and is longer. Owns page references, never bytes: where a running stream and a
-state hold the same page, it is one page. Used from the engine thread only.
+A state is the engine's condition after exactly ``at`` prompt tokens: the exact ids, references to
+the pages that hold their K and V, and a copy of the recurrent state in a slot of its own where the
+model has one. It resumes at its own position only, for a prompt that begins with the same ids and
+is longer. Owns page references and slots, never bytes: where a running stream and a state hold the
+same page, it is one page. Used from the engine thread only.
 
-Eviction is least recently used first and skips pinned states; it happens when pages are needed.
+Eviction is least recently used first and skips pinned states; it happens when pages or slots are
+needed.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.cache.lane import Lane, PagesRefused
-from engine.cache.pages import PagePool, PageRun, first_reached_page
+from engine.cache.lane import Lane, LaneRefused, LaneState, PagesRefused, SlotsRefused
+from engine.cache.pages import PAGE_ROWS, PagePool, first_reached_page
+from engine.cache.slots import SlotPool
 from engine.errors import InvariantBroken
 
 REMEMBERED_EVICTIONS: Final = 1024
@@ -33,6 +36,7 @@ class StoreCensus:
 
     states: int
     pages: int
+    slots: int
     pinned: int
     kept: int
     refused: int
@@ -41,10 +45,10 @@ class StoreCensus:
 
 @dataclass(slots=True, eq=False)
 class KeptState:
-    """The condition after ``len(ids)`` tokens; ``runs`` has one run of held pages a group."""
+    """The condition after ``len(ids)`` tokens and what it holds of the lane it was cut from."""
 
     ids: NDArray[np.int32]
-    runs: tuple[PageRun, ...]
+    held: LaneState
     pins: int = 0
 
     @property
@@ -66,10 +70,13 @@ class Found:
 
 
 class StateStore:
-    """Kept states over the page pools of one loaded model; closed before the pools are dropped."""
+    """Kept states over the pools of one loaded model; closed before the pools are dropped."""
 
-    def __init__(self, pools: Sequence[PagePool], grid_rows: int) -> None:
+    def __init__(
+        self, pools: Sequence[PagePool], grid_rows: int, slots: SlotPool | None = None
+    ) -> None:
         self._pools = tuple(pools)
+        self._slots = slots
         self._grid_rows = grid_rows
         self._states: OrderedDict[bytes, KeptState] = OrderedDict()
         self._evictions: OrderedDict[bytes, None] = OrderedDict()
@@ -105,7 +112,8 @@ class StateStore:
         """Keep the state after ``ids``, which the lane has computed; False where it cannot be.
 
         Args:
-            ids: the prompt's first tokens, a multiple of the grid long.
+            ids: the prompt's first tokens, a multiple of the grid long; where the model has a
+                recurrent state, all that the lane has computed.
         """
         if len(ids) % self._grid_rows or not len(ids):
             raise InvariantBroken(f"A state of {len(ids)} tokens is not on the grid.")
@@ -113,27 +121,24 @@ class StateStore:
         if digest in self._states:
             self._states.move_to_end(digest)
             return True
-        for group, pool in enumerate(self._pools):
-            if pool.window is not None:
-                pages = len(ids) // self._grid_rows - first_reached_page(pool.window, len(ids))
-                self.reclaim(PagesRefused(group, pages, pool.available_pages))
-        runs = lane.share(len(ids))
-        if runs is None:
+        held = lane.share(len(ids)) if self._make_room(len(ids)) else None
+        if held is None:
             self._refused += 1
             return False
-        self._states[digest] = KeptState(ids.copy(), runs)
+        self._states[digest] = KeptState(ids.copy(), held)
         self._evictions.pop(digest, None)
         self._kept += 1
         return True
 
-    def reclaim(self, refused: PagesRefused) -> bool:
-        """Evict until a group has as many pages as were refused; none where that cannot succeed."""
+    def reclaim(self, refused: LaneRefused) -> bool:
+        """Evict until there is what was refused; nothing where that cannot succeed."""
+        if isinstance(refused, SlotsRefused):
+            return self._reclaim_slot()
         pool = self._pools[refused.group]
         if pool.available_pages + self._reclaimable(refused.group) < refused.needed_pages:
             return False
         while not pool.fits(refused.needed_pages):
-            victim = next(key for key, state in self._states.items() if not state.pins)
-            self._evict(victim)
+            self._evict_oldest()
         return True
 
     def census(self) -> StoreCensus:
@@ -141,12 +146,18 @@ class StateStore:
         held = {
             (group, page)
             for state in self._states.values()
-            for group, run in enumerate(state.runs)
+            for group, run in enumerate(state.held.runs)
             for page in run.ids
         }
         pinned = sum(1 for state in self._states.values() if state.pins)
         return StoreCensus(
-            len(self._states), len(held), pinned, self._kept, self._refused, self._evicted
+            states=len(self._states),
+            pages=len(held),
+            slots=sum(state.held.slot is not None for state in self._states.values()),
+            pinned=pinned,
+            kept=self._kept,
+            refused=self._refused,
+            evicted=self._evicted,
         )
 
     def close(self) -> None:
@@ -154,10 +165,32 @@ class StateStore:
         while self._states:
             self._evict(next(iter(self._states)))
 
+    def _make_room(self, at: int) -> bool:
+        """Evict for what a state of ``at`` tokens takes anew; False where no slot can be had."""
+        if self._slots is not None and not self._reclaim_slot():
+            return False
+        for group, pool in enumerate(self._pools):
+            if pool.window is not None:
+                pages = at // PAGE_ROWS - first_reached_page(pool.window, at)
+                self.reclaim(PagesRefused(group, pages, pool.available_pages))
+        return True
+
+    def _reclaim_slot(self) -> bool:
+        """Evict at most one state so that a slot is free."""
+        if self._slots is None:
+            raise InvariantBroken("A slot was refused by a model that has none.")
+        if self._slots.free_slots:
+            return True
+        if all(state.pins for state in self._states.values()):
+            return False
+        self._evict_oldest()
+        return True
+
+    def _evict_oldest(self) -> None:
+        self._evict(next(key for key, state in self._states.items() if not state.pins))
+
     def _evict(self, digest: bytes) -> None:
-        state = self._states.pop(digest)
-        for pool, run in zip(self._pools, state.runs, strict=True):
-            pool.release_run(run)
+        self._states.pop(digest).held.release(self._pools, self._slots)
         self._evicted += 1
         self._evictions[digest] = None
         if len(self._evictions) > REMEMBERED_EVICTIONS:
@@ -169,7 +202,7 @@ class StateStore:
             page
             for state in self._states.values()
             if not state.pins
-            for page in state.runs[group].ids
+            for page in state.held.runs[group].ids
         )
         pool = self._pools[group]
         return sum(1 for page, count in held.items() if count == pool.references(page))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.cache.lane import Lane, PagesRefused, most_live_pages
+from engine.cache.lane import Lane, LaneState, PagesRefused, most_live_pages
 from engine.cache.pages import PageCensus, PagePool, PageRun, Promise, pages_for
 from engine.errors import InvariantBroken
 
@@ -77,10 +77,11 @@ def test_a_lane_that_fails_while_it_opens_gives_back_what_it_took(full: PagePool
     assert held is not None
     second = PagePool(4)
     with pytest.raises(InvariantBroken, match="nobody holds"):
-        Lane.open([full, second], 512, CHUNK, [held[0], PageRun(0, (2,))], 256)
+        wrong = LaneState(256, (held.runs[0], PageRun(0, (2,))))
+        Lane.open([full, second], 512, CHUNK, wrong)
     assert second.census() == PageCensus(4, 4, 0, 0)
     assert full.census() == PageCensus(8, 6, 1, 1)
-    full.release_run(held[0])
+    held.release([full], None)
     lane.close()
 
 
@@ -146,15 +147,15 @@ def test_a_shared_page_outlives_its_lane(full: PagePool) -> None:
     lane.extend(CHUNK)
     lane.extend(CHUNK)
     lane.extend(10)
-    runs = lane.share(512)
-    assert runs == (PageRun(0, (0, 1)),)
+    held = lane.share(512)
+    assert held == LaneState(512, (PageRun(0, (0, 1)),))
     lane.close()
     assert full.census() == PageCensus(8, 6, 2, 0)
-    resumed = Lane.open([full], 1024, CHUNK, runs, 512)
+    resumed = Lane.open([full], 1024, CHUNK, held)
     assert isinstance(resumed, Lane)
     assert resumed.length == 512
     assert pages(resumed) == [0, 1, -1, -1]
-    full.release_run(runs[0])
+    held.release([full], None)
     resumed.extend(1)
     assert pages(resumed) == [0, 1, 2, -1]
     resumed.close()
@@ -164,12 +165,12 @@ def test_a_sliding_state_holds_only_the_pages_in_its_window(sliding: PagePool) -
     with opened([sliding], 4096) as lane:
         for _ in range(8):
             lane.extend(CHUNK)
-        runs = lane.share(2048)
-        assert runs is not None
-        assert (runs[0].first, len(runs[0].ids)) == (6, 2)
-    resumed = Lane.open([sliding], 4096, CHUNK, runs, 2048)
+        held = lane.share(2048)
+        assert held is not None
+        assert (held.runs[0].first, len(held.runs[0].ids)) == (6, 2)
+    resumed = Lane.open([sliding], 4096, CHUNK, held)
     assert isinstance(resumed, Lane)
-    sliding.release_run(runs[0])
+    held.release([sliding], None)
     for _ in range(8):
         resumed.extend(CHUNK)
     resumed.close()
@@ -181,15 +182,15 @@ def test_a_kept_sliding_state_never_starves_the_lane_it_was_cut_from() -> None:
     lane = opened([pool], 4096)
     for _ in range(4):
         lane.extend(CHUNK)
-    runs = lane.share(1024)
-    assert runs is not None
+    held = lane.share(1024)
+    assert held is not None
     assert not pool.fits(1)
     assert lane.share(1024) is not None
     for _ in range(12):
         lane.extend(CHUNK)
     lane.close()
     for _ in range(2):
-        pool.release_run(runs[0])
+        held.release([pool], None)
     assert pool.census() == PageCensus(6, 6, 0, 0)
 
 

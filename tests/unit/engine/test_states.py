@@ -136,7 +136,7 @@ def test_nothing_is_evicted_where_that_would_not_help(store: StateStore, pool: P
     keep(store, [pool], ids, (512,))
     state = store.find(ids).state
     assert state is not None
-    lane = Lane.open([pool], 600, GRID, state.runs, state.at)
+    lane = Lane.open([pool], 600, GRID, state.held)
     assert isinstance(lane, Lane)
     with lane:
         assert not store.reclaim(PagesRefused(0, 6, 5))
@@ -152,7 +152,7 @@ def test_a_resumed_stream_holds_its_pages_after_the_state_is_gone(
     keep(store, [pool], ids, (512,))
     state = store.find(ids).state
     assert state is not None
-    lane = Lane.open([pool], 513, GRID, state.runs, state.at)
+    lane = Lane.open([pool], 513, GRID, state.held)
     assert isinstance(lane, Lane)
     with lane:
         store.close()
@@ -177,7 +177,7 @@ def test_a_sliding_state_displaces_old_ones_rather_than_being_refused() -> None:
     assert store.census().evicted == 3
     state = store.find(prompt(1030, 4)).state
     assert state is not None
-    assert [(run.first, len(run.ids)) for run in state.runs] == [(0, 4), (2, 2)]
+    assert [(run.first, len(run.ids)) for run in state.held.runs] == [(0, 4), (2, 2)]
     assert store.find(prompt(1030, 0)).reason == "evicted"
     store.close()
     assert [pool.census().free_pages for pool in pools] == [40, 8]
