@@ -1,7 +1,7 @@
 """JSON from strangers: parsed within limits, every refusal a sentence that names the file.
 
-Python's parser takes a key twice, numbers of any length and text of any depth; here the first two
-are refused, and what is nested beyond Python's own limit too.
+Python's parser takes a key twice, numbers of any length and text of any depth; here a key twice is
+refused, and endless numbers and what is nested beyond Python's own limit too.
 """
 
 from __future__ import annotations
@@ -102,10 +102,12 @@ def _refuse_twice(pairs: list[tuple[str, Json]]) -> NoReturn:
     raise _Refused(f"has the key {quoted(key)} twice")
 
 
-def _whole(digits: str) -> int:
+def _whole(digits: str) -> int | float:
+    """What fits into 64 bits is whole; transformers writes 10 ** 30 where a text has no limit."""
     if len(digits) <= _INT_DIGITS:
         number = int(digits)
         if -_INT_LIMIT <= number < _INT_LIMIT:
             return number
-    shown = digits if len(digits) <= 2 * _INT_DIGITS else f"{digits[:_INT_DIGITS]}..."
-    raise _Refused(f"has the number {shown}, which does not fit into 64 bits")
+    if len(digits) <= 2 * _INT_DIGITS:
+        return float(digits)
+    raise _Refused(f"has the number {digits[:_INT_DIGITS]}... of {len(digits)} digits")
