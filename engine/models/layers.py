@@ -129,12 +129,14 @@ def inner_width(keys: FamilyKeys, layer: int, layer_count: int) -> int | None:
 
 def rotated_dims(keys: FamilyKeys, head_dim: int) -> int:
     """How many elements of a head rotate: an even number, at most the head."""
-    share = keys.positive("rope.partial_rotary_factor", 1.0)
+    stated, part = "rope.dimension_count", "rope.partial_rotary_factor"
+    share = keys.positive(part, 1.0)
     if share > 1.0:
-        raise keys.refusal("rope.partial_rotary_factor", "at most 1")
-    dims = keys.count("rope.dimension_count", int(head_dim * share))
+        raise keys.refusal(part, "at most 1")
+    dims = keys.count(stated, int(head_dim * share))
     if dims % 2 or dims > head_dim:
-        raise keys.refusal("rope.dimension_count", f"an even number of at most {head_dim}")
+        wanted = f"an even number of at most {head_dim} elements a head"
+        raise keys.refusal(stated if keys.has(stated) else part, wanted)
     return dims
 
 
