@@ -290,7 +290,11 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
 
 def make(name: str, widths: Widths = ODD, seed: int = 0) -> PreTrainedModel:
     """The reference model of a variant; the same bits for the same arguments."""
-    variant = VARIANTS[name]
+    return build(VARIANTS[name], widths, seed)
+
+
+def build(variant: Variant, widths: Widths = ODD, seed: int = 0) -> PreTrainedModel:
+    """The reference model of any variant; the same bits for the same arguments."""
     model = variant.model(variant.config(widths))
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
