@@ -60,18 +60,18 @@ def _native_runner(parts: RunnerParts, library: Library, threads: int) -> Runner
     products = linears(spec)
     pool = stack.enter_context(Pool(library, threads))
     weights = StoredWeights(source, library, pool)
-    size = weights.arena_bytes(products) + weights.decoded_bytes(products)
+    size = weights.arena_bytes(products) + weights.copied_bytes(products)
     sizes = native_sizes(spec, parts.context_tokens, parts.streams, pool)
     leases = [
         stack.enter_context(parts.ledger.reserve(WEIGHTS, {RAM: size})),
         stack.enter_context(parts.ledger.reserve(WORKSPACE, {RAM: sizes.total_bytes})),
     ]
     stack.callback(weights.close)
-    done, total = 0, sum(source.tensors[linear.weight].size_bytes for linear in set(products))
+    done, total = 0, weights.stored_bytes(products)
     for part in weights.lay_out(products):
         done += part
         parts.progress(min(done, total), total)
-    runner = NativeRunner(spec, weights, parts.kv, pool, sizes)
+    runner = NativeRunner(spec, weights, parts.kv, pool, sizes, recurrent=parts.recurrent)
     for lease in leases:
         lease.commit()
     _LOG.info("native runner built isa=%s threads=%d bytes=%d", pool.isa.name, threads, size)

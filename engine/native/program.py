@@ -11,54 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
-from engine.forward.products import linears
-from engine.models.parts import attention_of, feed_forward_of, projections
-from engine.models.spec import FeedForwardSpec, LayerSpec, ModelSpec, Norm
-from engine.native.buffers import NativeBuffers
-from engine.native.operations import Entry, OperationBuilder
-from engine.native.weights import StoredWeights
+from engine.native.branches import per_layer_inputs, second_half
+from engine.native.mixers import mixer_rest, mixer_rows
+from engine.native.operations import Added, Entry, NativeParts, OperationBuilder
 from kernels.cpu.library import Pool
-from kernels.cpu.records import GROUP, Activations, Operation, Rows
-
-HEAD_MULTIPLE = 16
-
-
-def unsupported_by_native(spec: ModelSpec) -> str | None:
-    """Why this model cannot run natively, in one sentence; None where it can.
-
-    The native code computes whole groups of 32 columns and 16 elements of a head at a time, as
-    every published model has them.
-    """
-    if spec.hidden % GROUP:
-        return f"Its width of {spec.hidden} is no multiple of {GROUP}."
-    if (missing := _missing(spec)) is not None:
-        return missing
-    for layer in spec.layers:
-        attention, width = attention_of(layer), feed_forward_of(layer).width
-        if width % GROUP:
-            return f"Its feed-forward width of {width} is no multiple of {GROUP}."
-        if attention.head_dim % HEAD_MULTIPLE:
-            return f"Its heads of {attention.head_dim} are no multiple of {HEAD_MULTIPLE}."
-        if attention.head_count * attention.head_dim % GROUP:
-            return f"Its {attention.head_count} heads are no multiple of {GROUP} columns together."
-    return None
-
-
-def _missing(spec: ModelSpec) -> str | None:
-    """What the model has that no native operation does."""
-    linears_cut = any(linear.rows is not None for linear in linears(spec))
-    if spec.recurrent or spec.per_layer or spec.logit_cap or linears_cut:
-        return f"The {spec.family} family has parts without native code."
-    for layer in spec.layers:
-        plain = len(layer.branches) == 1 and layer.scale is None and layer.branches[0].gate is None
-        if not (plain and isinstance(layer.branches[0].body, FeedForwardSpec)):
-            return f"The {spec.family} family has layers without native code."
-        attention = attention_of(layer)
-        if attention.gate or attention.value_norm or not (attention.key and attention.value):
-            return f"The {spec.family} family has attention without native code."
-    return None
+from kernels.cpu.records import Operation, Rows
 
 
 class Program:
@@ -77,7 +35,7 @@ class Program:
 
 
 class RowArrays:
-    """Ids, positions and block tables of some rows, as the library reads them."""
+    """Ids, positions, block tables and recurrent slots of some rows, as the library reads them."""
 
     def __init__(
         self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int], groups: int
@@ -86,6 +44,8 @@ class RowArrays:
         self._positions = np.asarray(positions, dtype=np.int32)
         self._tables = [lane.table(group) for group in range(groups) for lane in lanes]
         self._addresses = np.asarray([t.ctypes.data for t in self._tables], dtype=np.uintp)
+        slots = [-1 if lane.recurrent_slot is None else lane.recurrent_slot for lane in lanes]
+        self._slots = np.asarray(slots, dtype=np.int32)
 
     def rows(self, first: int, count: int) -> Rows:
         """The record of ``count`` rows from ``first``; valid as long as this object lives."""
@@ -96,69 +56,54 @@ class RowArrays:
             first,
             count,
             len(self._ids),
+            self._slots.ctypes.data,
         )
 
 
 class NativePrograms:
-    """The step, body and tail programs of one model."""
+    """The step, body, tail and end programs of one model."""
 
-    def __init__(
-        self,
-        spec: ModelSpec,
-        weights: StoredWeights,
-        kv: KvArena,
-        pool: Pool,
-        buffers: NativeBuffers,
-    ) -> None:
-        def builder(inputs: Activations) -> OperationBuilder:
-            return OperationBuilder(spec, weights, kv, buffers, inputs)
-
-        step = builder(buffers.step_inputs())
-        chunk = builder(buffers.chunk_inputs())
-        end = _end(step)
-        self.step = Program(pool, step, [*_body(step), *_tail(step), *end])
+    def __init__(self, parts: NativeParts, pool: Pool) -> None:
+        step = OperationBuilder(parts, parts.buffers.step_inputs())
+        chunk = OperationBuilder(parts, parts.buffers.chunk_inputs())
+        tail, added = _tail(step)
+        end = _end(step, added)
+        self.step = Program(pool, step, [*_body(step), *tail, *end])
         self.body = Program(pool, chunk, _body(chunk))
-        self.tail = Program(pool, chunk, _tail(chunk))
+        self.tail = Program(pool, chunk, _tail(chunk)[0])
         self.end = Program(pool, step, end)
 
 
 def _body(build: OperationBuilder) -> list[Entry]:
-    """From the ids to the last layer's keys and values."""
+    """From the ids to what the last layer's mixer leaves in pages or states."""
     spec = build.spec
-    ropes = [attention_of(layer).rope for layer in spec.layers]
-    found = [build.embed()]
-    found += [build.angles(rope) for rope in dict.fromkeys(ropes) if rope is not None]
-    added: Norm | None = None
+    ropes = dict.fromkeys(layer.rope for layer in spec.attentions)
+    found = [build.embed(), *(build.angles(rope) for rope in ropes if rope is not None)]
+    if spec.per_layer is not None:
+        found += per_layer_inputs(build, spec.per_layer)
+    added: Added | None = None
     for index, layer in enumerate(spec.layers):
-        found.append(build.residual(adds=index > 0, post=added, then=layer.mixer_norm))
-        attention = attention_of(layer)
-        found.append(build.product(projections(attention)))
-        found.append(build.rotate(attention))
+        found.append(build.residual(added, layer.mixer_norm))
+        found += mixer_rows(build, layer.mixer)
         if index + 1 < len(spec.layers):
-            found += _after_keys(build, layer)
-        added = layer.branches_post_norm
+            rest, added = _rest(build, index)
+            found += rest
     return found
 
 
-def _tail(build: OperationBuilder) -> list[Entry]:
-    """From the last layer's attention to its last product."""
-    return _after_keys(build, build.spec.layers[-1])
+def _tail(build: OperationBuilder) -> tuple[list[Entry], Added]:
+    """The rest of the last layer, and what the residual gains next."""
+    return _rest(build, len(build.spec.layers) - 1)
 
 
-def _end(build: OperationBuilder) -> list[Entry]:
+def _end(build: OperationBuilder, added: Added) -> list[Entry]:
     """From the last product to the logits."""
-    spec = build.spec
-    post = spec.layers[-1].branches_post_norm
-    return [build.residual(adds=True, post=post, then=spec.final_norm), build.head()]
+    return [build.residual(added, build.spec.final_norm), *build.head()]
 
 
-def _after_keys(build: OperationBuilder, layer: LayerSpec) -> list[Entry]:
-    attention, feed_forward = attention_of(layer), feed_forward_of(layer)
-    return [
-        *build.attend(attention),
-        build.product([attention.output]),
-        build.residual(adds=True, post=layer.mixer_post_norm, then=layer.branches[0].norm),
-        build.product([feed_forward.gate, feed_forward.up]),
-        build.gate(feed_forward),
-        build.product([feed_forward.down]),
-    ]
+def _rest(build: OperationBuilder, index: int) -> tuple[list[Entry], Added]:
+    """A layer from its mixer's state on."""
+    layer = build.spec.layers[index]
+    mixed = Added(build.parts.buffers.outputs, layer.mixer_post_norm)
+    found, added = second_half(build, layer, index, mixed)
+    return [*mixer_rest(build, layer.mixer), *found], added

@@ -9,9 +9,11 @@ import torch
 from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
 from engine.cache.pages import PAGE_ROWS
+from engine.cache.recurrent import RecurrentArena
 from engine.errors import InvariantBroken
 from engine.models.spec import ModelSpec
 from engine.native.buffers import NativeBuffers, NativeSizes
+from engine.native.operations import NativeParts
 from engine.native.program import NativePrograms, RowArrays
 from engine.native.weights import StoredWeights
 from kernels.cpu.library import Pool
@@ -30,10 +32,13 @@ class NativeRunner:
         kv: KvArena,
         pool: Pool,
         sizes: NativeSizes,
+        *,
+        recurrent: RecurrentArena | None = None,
     ) -> None:
         self._groups = len(spec.groups)
         self._buffers = NativeBuffers(sizes)
-        self._programs = NativePrograms(spec, weights, kv, pool, self._buffers)
+        parts = NativeParts(spec, weights, kv, recurrent, self._buffers)
+        self._programs = NativePrograms(parts, pool)
 
     @property
     def grid_rows(self) -> int:
@@ -84,5 +89,6 @@ class NativeRunner:
         self._programs.tail.run(arrays.rows(row, 1))
         buffers.residual[0].copy_(buffers.residual[row])
         buffers.outputs[0].copy_(buffers.outputs[row])
+        buffers.branches.sums[0].copy_(buffers.branches.sums[row])
         self._programs.end.run(arrays.rows(0, 1))
         return buffers.logits[0].clone()

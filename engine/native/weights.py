@@ -2,12 +2,13 @@
 
 The common formats are laid out once, at load, in strips of rows side by side in one arena: their
 bytes are permuted, no value changes. Formats without strips are read in place, in the file's own
-blocks; one that the library does not know at all (the codebook formats below three bits) is decoded
-to float32. Embedding rows are always read from the file.
+blocks, or from a copy where a product takes rows from several places; one that the library does not
+know at all is decoded to float32. Embedding rows are always read from the file.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -16,21 +17,23 @@ import torch
 from numpy.typing import NDArray
 
 from engine.checkpoint.source import CheckpointSource, TensorFacts
-from engine.errors import InvariantBroken
 from engine.forward import Weights
-from engine.models.spec import Linear, Norm
+from engine.models.spec import Linear, Norm, RowRuns
 from kernels.cpu.library import Library, Pool
 from kernels.cpu.records import Weight
 from kernels.quant.facts import FACTS
 
 ALIGNMENT: Final = 64
 
+Matrix = tuple[str, RowRuns | None]
+"""A tensor's name and the rows of it that take part."""
+
 
 class StoredWeights:
     """Hands out ``Weight`` records and keeps alive what they point to.
 
-    Owns the arena of strips and float32 copies of norms, biases and foreign formats. The source
-    must stay open, and the pool is the one that will multiply.
+    Owns the arena of strips, copies of rows, and float32 copies of norms, biases and foreign
+    formats. The source must stay open, and the pool is the one that will multiply.
     """
 
     def __init__(self, source: CheckpointSource, library: Library, pool: Pool) -> None:
@@ -40,49 +43,61 @@ class StoredWeights:
         self._decoder = Weights(source)
         self._floats: dict[str, torch.Tensor] = {}
         self._views: dict[str, NDArray[np.uint8]] = {}
-        self._offsets: dict[str, int] = {}
+        self._copies: dict[Matrix, torch.Tensor] = {}
+        self._offsets: dict[Matrix, int] = {}
         self._arena = torch.empty(0, dtype=torch.uint8)
 
     def arena_bytes(self, linears: Sequence[Linear]) -> int:
         """Bytes that ``lay_out`` will allocate for these products."""
-        return sum(_aligned(self._strip_bytes(name)) for name in _names(linears))
+        return sum(_aligned(self._strip_bytes(matrix)) for matrix in _matrices(linears))
 
-    def decoded_bytes(self, linears: Sequence[Linear]) -> int:
-        """Bytes of the matrices among these that must be kept as float32."""
-        facts = [self._source.tensors[name] for name in _names(linears)]
-        return sum(4 * found.shape[0] * found.shape[1] for found in facts if not self._knows(found))
+    def copied_bytes(self, linears: Sequence[Linear]) -> int:
+        """Bytes of the matrices among these that are kept beside the arena: as float32, or as a
+        copy of rows from several places.
+        """
+        return sum(self._copy_bytes(matrix) for matrix in _matrices(linears))
+
+    def stored_bytes(self, linears: Sequence[Linear]) -> int:
+        """Bytes of these matrices in the files: what ``lay_out`` yields in all."""
+        return sum(self._file_bytes(matrix) for matrix in _matrices(linears))
 
     def lay_out(self, linears: Sequence[Linear]) -> Iterator[int]:
         """Fill the arena, yielding the file bytes of each matrix as it is done."""
         self._arena = torch.empty(self.arena_bytes(linears), dtype=torch.uint8)
         offset = 0
-        for name in _names(linears):
-            size = self._strip_bytes(name)
+        for matrix in _matrices(linears):
+            size = self._strip_bytes(matrix)
             if size:
-                self._pool.layout(self.file_rows(name), self._arena[offset : offset + size])
-                self._offsets[name] = offset
+                kept, weight = self._gathered(matrix)
+                self._pool.layout(weight, self._arena[offset : offset + size])
+                self._offsets[matrix] = offset
                 offset += _aligned(size)
-            yield self._source.tensors[name].size_bytes
+                del kept
+            elif self._copy_bytes(matrix):
+                self._copies[matrix] = self._copy(matrix)
+            yield self._file_bytes(matrix)
 
     def product(self, linear: Linear) -> Weight:
         """The record of a product's weight and bias: strips where it was laid out."""
-        weight = self.file_rows(linear.weight)
-        if linear.weight in self._offsets:
-            weight.bytes = self._arena.data_ptr() + self._offsets[linear.weight]
+        matrix = linear.weight, linear.rows
+        if matrix in self._offsets:
+            weight = self._record(matrix, self._arena.data_ptr() + self._offsets[matrix])
             weight.is_strips = 1
+        elif self._copy_bytes(matrix):
+            if matrix not in self._copies:
+                self._copies[matrix] = self._copy(matrix)
+            weight = self._record(matrix, self._copies[matrix].data_ptr())
+        else:
+            weight = self._record(matrix, self._file_address(matrix))
         if linear.bias is not None:
             weight.bias = self.floats(linear.bias).data_ptr()
         return weight
 
     def file_rows(self, name: str) -> Weight:
         """The record of a matrix row by row: in the file's blocks, or decoded if it must be."""
-        facts = self._source.tensors[name]
-        rows, columns = facts.shape
-        if not self._knows(facts):
-            return Weight(self.floats(name).data_ptr(), None, rows, columns, columns * 4, 0, 0)
-        known = FACTS[facts.format]
-        address = self._address(facts)
-        return Weight(address, None, rows, columns, known.row_bytes(columns), known.type_id, 0)
+        if not self._knows(name):
+            return self._record((name, None), self.floats(name).data_ptr())
+        return self._record((name, None), self._file_address((name, None)))
 
     def floats(self, name: str) -> torch.Tensor:
         """A tensor decoded to float32 once and kept."""
@@ -90,48 +105,112 @@ class StoredWeights:
             self._floats[name] = self._decoder.whole(name).contiguous()
         return self._floats[name]
 
-    def norm(self, norm: Norm) -> torch.Tensor:
-        """A norm's weight plus its offset, kept."""
-        if norm.weight is None:
-            raise InvariantBroken("A norm without a weight has no native code.")
-        weight = self.floats(norm.weight)
-        if norm.offset == 0.0:
-            return weight
-        key = f"{norm.weight} + {norm.offset}"
+    def taps(self, name: str, channels: int) -> torch.Tensor:
+        """A depthwise convolution's weights as [kernel, channels], kept."""
+        key = f"{name} by tap"
         if key not in self._floats:
-            self._floats[key] = weight + norm.offset
+            by_channel = self._decoder.whole(name).view(channels, -1)
+            self._floats[key] = by_channel.t().contiguous()
+        return self._floats[key]
+
+    def decay(self, name: str, *, is_log: bool) -> torch.Tensor:
+        """The factors of a delta rule's decay, negative, kept."""
+        if not is_log:
+            return self.floats(name)
+        key = f"{name} as decay"
+        if key not in self._floats:
+            self._floats[key] = -self._decoder.whole(name).exp()
+        return self._floats[key]
+
+    def norm(self, norm: Norm, width: int) -> torch.Tensor:
+        """A norm's weight plus its offset, or ones where it has none, kept."""
+        if norm.weight is not None and norm.offset == 0.0:
+            return self.floats(norm.weight)
+        key = f"{norm.weight or width} + {norm.offset}"
+        if key not in self._floats:
+            weight = torch.ones(width) if norm.weight is None else self._decoder.whole(norm.weight)
+            self._floats[key] = weight if norm.weight is None else weight + norm.offset
         return self._floats[key]
 
     def close(self) -> None:
         """Free the arena and copies, drop the views; may be repeated."""
         self._arena = torch.empty(0, dtype=torch.uint8)
         self._offsets.clear()
+        self._copies.clear()
         self._floats.clear()
         self._views.clear()
 
-    def _knows(self, facts: TensorFacts) -> bool:
-        type_id = FACTS[facts.format].type_id
+    def _knows(self, name: str) -> bool:
+        type_id = FACTS[self._source.tensors[name].format].type_id
         return type_id is not None and self._library.has_format(type_id)
 
-    def _strip_bytes(self, name: str) -> int:
-        facts = self._source.tensors[name]
-        if not self._knows(facts):
-            return 0
-        rows, columns = facts.shape
-        known = FACTS[facts.format]
-        weight = Weight(None, None, rows, columns, known.row_bytes(columns), known.type_id, 0)
-        return self._pool.layout_bytes(weight)
+    def _rows(self, matrix: Matrix) -> int:
+        name, runs = matrix
+        shape = self._source.tensors[name].shape
+        return math.prod(shape[:-1]) if runs is None else sum(count for _, count in runs)
 
-    def _address(self, facts: TensorFacts) -> int:
+    def _record(self, matrix: Matrix, address: int | None) -> Weight:
+        """The record of rows one after another at ``address``, in the file's format or float32."""
+        facts = self._source.tensors[matrix[0]]
+        columns = facts.shape[-1]
+        known = FACTS[facts.format if self._knows(matrix[0]) else "f32"]
+        size = known.row_bytes(columns)
+        return Weight(address, None, self._rows(matrix), columns, size, known.type_id, 0)
+
+    def _strip_bytes(self, matrix: Matrix) -> int:
+        return self._pool.layout_bytes(self._record(matrix, None)) if self._knows(matrix[0]) else 0
+
+    def _copy_bytes(self, matrix: Matrix) -> int:
+        """Bytes of a copy of the matrix, 0 where it is read from the arena or from the file."""
+        name, runs = matrix
+        in_place = self._knows(name) and (runs is None or len(runs) == 1)
+        if in_place or self._strip_bytes(matrix):
+            return 0
+        record = self._record(matrix, None)
+        return int(record.rows * record.row_bytes)
+
+    def _file_bytes(self, matrix: Matrix) -> int:
+        facts = self._source.tensors[matrix[0]]
+        return facts.stored_bytes * self._rows(matrix) // math.prod(facts.shape[:-1])
+
+    def _gathered(self, matrix: Matrix) -> tuple[object, Weight]:
+        """The matrix row after row as the file has it, and what keeps its bytes alive."""
+        runs = matrix[1]
+        if runs is None or len(runs) == 1:
+            return None, self._record(matrix, self._file_address(matrix))
+        rows = self._copy(matrix)
+        return rows, self._record(matrix, rows.data_ptr())
+
+    def _copy(self, matrix: Matrix) -> torch.Tensor:
+        """The matrix's rows in a tensor of their own: stored bytes, or float32."""
+        name, runs = matrix
+        if not self._knows(name):
+            return self._decoded(matrix)
+        record = self._record(matrix, None)
+        stored = self._view(self._source.tensors[name]).reshape(-1, record.row_bytes)
+        parts = [stored[first : first + count] for first, count in runs or ()]
+        return torch.from_numpy(np.concatenate(parts))
+
+    def _decoded(self, matrix: Matrix) -> torch.Tensor:
+        return self._decoder.linear(Linear(matrix[0], None, matrix[1]))
+
+    def _file_address(self, matrix: Matrix) -> int:
+        """Of the first row; the rows follow one another there."""
+        name, runs = matrix
+        first = 0 if runs is None else runs[0][0]
+        view = self._view(self._source.tensors[name])
+        return int(view.ctypes.data) + first * int(self._record(matrix, None).row_bytes)
+
+    def _view(self, facts: TensorFacts) -> NDArray[np.uint8]:
         if facts.name not in self._views:
             stored = self._source.tensor_bytes(facts.name)
             self._views[facts.name] = np.frombuffer(stored, dtype=np.uint8)
-        return int(self._views[facts.name].ctypes.data)
+        return self._views[facts.name]
 
 
-def _names(linears: Sequence[Linear]) -> dict[str, None]:
-    """Each weight once, in order; a tied head shares its tensor with nothing else laid out."""
-    return dict.fromkeys(linear.weight for linear in linears)
+def _matrices(linears: Sequence[Linear]) -> dict[Matrix, None]:
+    """Each matrix once, in order; a tied head shares its tensor with nothing else laid out."""
+    return dict.fromkeys((linear.weight, linear.rows) for linear in linears)
 
 
 def _aligned(size: int) -> int:

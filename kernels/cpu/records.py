@@ -13,7 +13,7 @@ from typing import Final
 
 GROUP: Final = 32
 PAGE_ROWS: Final = 256
-WEIGHTS_A_PRODUCT: Final = 3
+WEIGHTS_A_PRODUCT: Final = 4
 TILE_ROWS: Final = 8
 """The most rows of a tile; packed inputs are filled up to a multiple of it."""
 
@@ -39,6 +39,17 @@ class Kind(IntEnum):
     GATE = 7
     DENSE = 8
     CHUNK = 9
+    CAP = 10
+    PER_LAYER = 11
+    COMBINE = 12
+    DELTA_MIX = 13
+    DELTA_RULE = 14
+    DELTA_OUT = 15
+    ROUTE = 16
+    EXPERTS_IN = 17
+    EXPERTS_OUT = 18
+    EXPERTS_DENSE_IN = 19
+    EXPERTS_DENSE_OUT = 20
 
 
 class Activations(ctypes.Structure):
@@ -92,11 +103,60 @@ class Residual(ctypes.Structure):
         ("added_stride", c_int64),
         ("post_eps", c_float),
         ("eps", c_float),
+        ("scale", c_void_p),
+        ("raw", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class Combine(ctypes.Structure):
+    """Adds a branch, normed and gated, to the sum of a layer's branches."""
+
+    _fields_ = (
+        ("added", c_void_p),
+        ("post", c_void_p),
+        ("gates", c_void_p),
+        ("sum", c_void_p),
+        ("columns", c_int64),
+        ("added_stride", c_int64),
+        ("gate_stride", c_int64),
+        ("post_eps", c_float),
+        ("first", c_int32),
+    )
+
+
+class PerLayer(ctypes.Structure):
+    """What each layer takes in beside the residual, made once a row."""
+
+    _fields_ = (
+        ("embedding", Weight),
+        ("projected", c_void_p),
+        ("norm", c_void_p),
+        ("to", c_void_p),
+        ("stride", c_int64),
+        ("layers", c_int64),
+        ("width", c_int64),
+        ("embedding_scale", c_float),
+        ("projection_scale", c_float),
+        ("scale", c_float),
+        ("eps", c_float),
+    )
+
+
+class Cap(ctypes.Structure):
+    """``cap * tanh(logits / cap)``."""
+
+    _fields_ = (
+        ("logits", c_void_p),
+        ("stride", c_int64),
+        ("columns", c_int64),
+        ("cap", c_float),
+        ("reserved", c_int32),
     )
 
 
 class Product(ctypes.Structure):
-    """Up to three weights times the same inputs."""
+    """Up to four weights times the same inputs."""
 
     _fields_ = (
         ("source", ctypes.POINTER(Activations)),
@@ -143,6 +203,7 @@ class Rotate(ctypes.Structure):
         ("rows", c_void_p),
         ("query_norm", c_void_p),
         ("key_norm", c_void_p),
+        ("value_norm", c_void_p),
         ("angles", c_void_p),
         ("stride", c_int64),
         ("heads", c_int64),
@@ -153,6 +214,8 @@ class Rotate(ctypes.Structure):
         ("query_scale", c_float),
         ("query_eps", c_float),
         ("key_eps", c_float),
+        ("value_eps", c_float),
+        ("borrows", c_int32),
     )
 
 
@@ -162,6 +225,7 @@ class Attend(ctypes.Structure):
     _fields_ = (
         ("kv", LayerKv),
         ("queries", c_void_p),
+        ("gates", c_void_p),
         ("partials", c_void_p),
         ("to", ctypes.POINTER(Activations)),
         ("stride", c_int64),
@@ -176,6 +240,7 @@ class Chunk(ctypes.Structure):
     _fields_ = (
         ("kv", LayerKv),
         ("queries", c_void_p),
+        ("gates", c_void_p),
         ("to", ctypes.POINTER(Activations)),
         ("scratch", c_void_p),
         ("stride", c_int64),
@@ -185,16 +250,81 @@ class Chunk(ctypes.Structure):
 
 
 class Gate(ctypes.Structure):
-    """``activation(gate) * up`` into the next product's inputs."""
+    """``activation(gates) * ups`` into the next product's inputs."""
+
+    _fields_ = (
+        ("gates", c_void_p),
+        ("ups", c_void_p),
+        ("to", ctypes.POINTER(Activations)),
+        ("stride", c_int64),
+        ("up_stride", c_int64),
+        ("columns", c_int64),
+        ("gelu", c_int32),
+        ("copies", c_int32),
+    )
+
+
+class Delta(ctypes.Structure):
+    """One gated delta rule layer: mixing, recurrence and output."""
 
     _fields_ = (
         ("rows", c_void_p),
+        ("convolution", c_void_p),
+        ("decay", c_void_p),
+        ("time_bias", c_void_p),
+        ("norm", c_void_p),
+        ("states", c_void_p),
+        ("tails", c_void_p),
         ("to", ctypes.POINTER(Activations)),
         ("stride", c_int64),
-        ("up_offset", c_int64),
-        ("columns", c_int64),
-        ("gelu", c_int32),
+        ("gate_offset", c_int64),
+        ("beta_offset", c_int64),
+        ("alpha_offset", c_int64),
+        ("state_stride", c_int64),
+        ("tail_stride", c_int64),
+        ("key_heads", c_int64),
+        ("value_heads", c_int64),
+        ("key_dim", c_int64),
+        ("value_dim", c_int64),
+        ("kernel", c_int64),
+        ("length_eps", c_float),
+        ("norm_eps", c_float),
+        ("tiled", c_int32),
+        ("chunk", c_int32),
+    )
+
+
+class Route(ctypes.Structure):
+    """The experts that each row takes, and their weights."""
+
+    _fields_ = (
+        ("logits", c_void_p),
+        ("scales", c_void_p),
+        ("chosen", c_void_p),
+        ("weights", c_void_p),
+        ("places", c_void_p),
+        ("starts", c_void_p),
+        ("stride", c_int64),
+        ("experts", c_int64),
+        ("active", c_int64),
+        ("scale", c_float),
         ("reserved", c_int32),
+    )
+
+
+class Experts(ctypes.Structure):
+    """Products of rows with the weights of their experts."""
+
+    _fields_ = (
+        ("route", ctypes.POINTER(Route)),
+        ("source", ctypes.POINTER(Activations)),
+        ("weights", ctypes.POINTER(Weight) * 2),
+        ("output", c_void_p),
+        ("gathered", c_void_p),
+        ("scratch", c_void_p),
+        ("count", c_int64),
+        ("stride", c_int64),
+        ("scratch_stride", c_int64),
     )
 
 
@@ -207,7 +337,8 @@ class Operation(ctypes.Structure):
 class Rows(ctypes.Structure):
     """Rows [first, first + rows) of ``total``; every array is indexed by row.
 
-    ``tables[group * total + row]`` points to that row's int32 page ids.
+    ``tables[group * total + row]`` points to that row's int32 page ids; ``slots`` are those of
+    recurrent states.
     """
 
     _fields_ = (
@@ -217,4 +348,5 @@ class Rows(ctypes.Structure):
         ("first", c_int64),
         ("rows", c_int64),
         ("total", c_int64),
+        ("slots", c_void_p),
     )

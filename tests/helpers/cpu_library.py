@@ -183,7 +183,7 @@ class Outputs:
 def multiply(
     pool: Pool, inputs: Inputs, weights: Sequence[Weight], rows: Rows, *, dense: bool = False
 ) -> Outputs:
-    """One product of up to three weights, side by side."""
+    """One product of up to four weights, side by side."""
     output = Outputs(rows.total, sum(weight.rows for weight in weights))
     scratch = poisoned(pool.threads, pool.dense_scratch(rows.rows))
     packed = poisoned(rows.rows + records.TILE_ROWS, weights[0].columns)

@@ -1,4 +1,4 @@
-"""One model on the native library, and the same in torch, with pages full of NaN."""
+"""One model on the native library, and the same in torch, with pages and states full of NaN."""
 
 from __future__ import annotations
 
@@ -10,23 +10,33 @@ import torch
 from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
 from engine.cache.pages import PAGE_ROWS, PagePool, pages_for
+from engine.cache.recurrent import RecurrentArena
+from engine.cache.slots import SlotPool
 from engine.checkpoint.source import CheckpointSource
 from engine.forward import DequantizedProducts, Products, TorchRunner, Weights
 from engine.forward.products import linears
 from engine.memory.ledger import Ledger
 from engine.models import model_spec
+from engine.models.spec import ModelSpec
 from engine.native import NativeRunner, StoredWeights, native_sizes
 from kernels.cpu.library import Library, Pool
 from kernels.cpu.records import Isa
 
 RAM = "ram"
+STATE_SLOTS = 3
 
 
 class Side:
     """A runner with pages of its own: room for two lanes of ``rows`` rows and a page more."""
 
-    def __init__(self, source: CheckpointSource, rows: int, dtype: torch.dtype) -> None:
-        self.spec = model_spec(source)
+    def __init__(
+        self,
+        source: CheckpointSource,
+        rows: int,
+        dtype: torch.dtype,
+        spec: ModelSpec | None = None,
+    ) -> None:
+        self.spec = model_spec(source) if spec is None else spec
         self.rows = rows
         self.ledger = Ledger({RAM: 1 << 32})
         pages = 2 * pages_for(rows) + 1
@@ -34,6 +44,12 @@ class Side:
         self.kv = KvArena(self.spec.groups, [pages] * len(self.pools), dtype, self.ledger, RAM)
         for tensor in self.kv.tensors:
             tensor.fill_(float("nan"))
+        self.recurrent: RecurrentArena | None = None
+        if self.spec.recurrent is not None:
+            self.recurrent = RecurrentArena(self.spec.recurrent, STATE_SLOTS, self.ledger, RAM)
+            self.recurrent.states.fill_(float("nan"))
+            self.recurrent.tails.fill_(float("nan"))
+        self.slots = None if self.recurrent is None else SlotPool(self.recurrent)
 
     def fill_pages(self) -> None:
         """Random numbers in place of NaN, as if every page had been computed."""
@@ -43,12 +59,14 @@ class Side:
             tensor.copy_(page.to(tensor.dtype).expand_as(tensor))
 
     def close(self) -> None:
-        """Free the pages; may be repeated."""
+        """Free the pages and states; may be repeated."""
         self.kv.close()
+        if self.recurrent is not None:
+            self.recurrent.close()
 
     def lane(self) -> Lane:
         """A lane for ``rows`` rows; the caller closes it."""
-        opened = Lane.open(self.pools, self.rows, PAGE_ROWS)
+        opened = Lane.open(self.pools, self.rows, PAGE_ROWS, slots=self.slots)
         assert isinstance(opened, Lane)
         return opened
 
@@ -62,11 +80,12 @@ class TorchSide(Side):
         rows: int,
         dtype: torch.dtype = torch.float32,
         products: Products | None = None,
+        spec: ModelSpec | None = None,
     ) -> None:
-        super().__init__(source, rows, dtype)
+        super().__init__(source, rows, dtype, spec)
         weights = Weights(source)
         multiplied = DequantizedProducts(self.spec, weights) if products is None else products
-        self.runner = TorchRunner(self.spec, weights, multiplied, self.kv.tensors)
+        self.runner = TorchRunner(self.spec, weights, multiplied, self.kv.tensors, self.recurrent)
 
 
 class NativeSide(Side):
@@ -80,21 +99,22 @@ class NativeSide(Side):
         threads: int = 1,
         streams: int = 4,
         isa: Isa | None = None,
+        spec: ModelSpec | None = None,
     ) -> None:
-        super().__init__(source, rows, torch.float16)
-        self._source = source
+        super().__init__(source, rows, torch.float16, spec)
         library = Library()
         self.pool = Pool(library, threads, isa)
         self.weights = StoredWeights(source, library, self.pool)
         for _ in self.weights.lay_out(linears(self.spec)):
             pass
         self.sizes = native_sizes(self.spec, rows, streams, self.pool)
-        self.runner = NativeRunner(self.spec, self.weights, self.kv, self.pool, self.sizes)
+        self.runner = NativeRunner(
+            self.spec, self.weights, self.kv, self.pool, self.sizes, recurrent=self.recurrent
+        )
 
     def step_bytes(self) -> int:
         """Weight bytes that one step reads: every product's, once."""
-        facts = [self._source.tensors[linear.weight] for linear in linears(self.spec)]
-        return sum(found.size_bytes for found in facts)
+        return self.weights.stored_bytes(linears(self.spec))
 
     def close(self) -> None:
         """Free everything; may be repeated."""

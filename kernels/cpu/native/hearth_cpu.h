@@ -80,8 +80,9 @@ typedef struct {
     int32_t reserved;
 } hearth_embed;
 
-/* residual += post ? norm(added) * post : added; then activations = norm(residual) * weight.
- * `added` may be NULL (nothing to add); `weight` may be NULL (nothing to prepare). */
+/* residual += post ? norm(added) * post : added; residual *= *scale; then activations =
+ * norm(residual) * weight, or the residual itself where `raw`. `added` may be NULL (nothing to
+ * add), `scale` too (1); where neither `weight` nor `raw` is given nothing is prepared. */
 typedef struct {
     float *residual;
     const float *added;
@@ -92,15 +93,56 @@ typedef struct {
     int64_t added_stride;
     float post_eps;
     float eps;
+    const float *scale;
+    int32_t raw;
+    int32_t reserved;
 } hearth_residual;
 
-/* output[row * stride + i] = activations . weight[i] for up to three weights, one after another. */
+/* sum (+)= (post ? norm(added) * post : added) * sigmoid(gate): one branch of a layer. */
+typedef struct {
+    const float *added;
+    const float *post;
+    const float *gates; /* one a row; NULL for none */
+    float *sum;         /* [row, columns] */
+    int64_t columns;
+    int64_t added_stride;
+    int64_t gate_stride;
+    float post_eps;
+    int32_t first; /* 1: sum = ... */
+} hearth_combine;
+
+/* to[row, layer, width] = (embedding[id] * embedding_scale + norm(projected * projection_scale) *
+ * norm) * scale: the inputs that each layer takes in, made once a row. */
+typedef struct {
+    hearth_weight embedding; /* (ids, layers * width) */
+    const float *projected;
+    const float *norm;
+    float *to;
+    int64_t stride; /* of projected */
+    int64_t layers;
+    int64_t width;
+    float embedding_scale;
+    float projection_scale;
+    float scale;
+    float eps;
+} hearth_per_layer;
+
+/* logits = cap * tanh(logits / cap), in place */
+typedef struct {
+    float *logits;
+    int64_t stride;
+    int64_t columns;
+    float cap;
+    int32_t reserved;
+} hearth_cap;
+
+/* output[row * stride + i] = activations . weight[i] for up to four weights, one after another. */
 typedef struct {
     const hearth_activations *from;
     float *output;
     int64_t stride;
-    hearth_weight weights[3];
-    int64_t offsets[3]; /* where each weight's results begin in an output row */
+    hearth_weight weights[4];
+    int64_t offsets[4]; /* where each weight's results begin in an output row */
     int64_t count;
     float *scratch; /* dense only: a piece of scratch_stride floats a thread */
     int64_t scratch_stride;
@@ -125,12 +167,14 @@ typedef struct {
     int32_t window; /* rows attended, 0 for all */
 } hearth_layer_kv;
 
-/* Norms and rotates q and k in place, and writes k and v into the row's slot of its page. */
+/* Norms and rotates q and k in place, and writes k and v into the row's slot of its page. A v_offset
+ * equal to k_offset takes the values from the keys as they were before. */
 typedef struct {
     hearth_layer_kv kv;
     float *rows; /* q at 0, k at k_offset, v at v_offset */
     const float *query_norm;
     const float *key_norm;
+    const float *value_norm;
     const float *angles; /* NULL: no rotation */
     int64_t stride;
     int64_t heads;
@@ -141,12 +185,15 @@ typedef struct {
     float query_scale;
     float query_eps;
     float key_eps;
+    float value_eps;
+    int32_t borrows; /* 1: the pages are another layer's; there is no k and no v */
 } hearth_rotate;
 
 /* Partial softmax over each page: partials[row, head, page, head_dim + 2] = sums, maximum, total. */
 typedef struct {
     hearth_layer_kv kv;
     const float *queries;
+    const float *gates; /* as the queries lie; their sigmoid multiplies what is mixed; or NULL */
     float *partials;
     const hearth_activations *to;
     int64_t stride;
@@ -159,6 +206,7 @@ typedef struct {
 typedef struct {
     hearth_layer_kv kv;
     const float *queries;
+    const float *gates;
     const hearth_activations *to;
     float *scratch; /* a piece of scratch_stride floats a thread */
     int64_t stride;
@@ -166,16 +214,83 @@ typedef struct {
     int64_t scratch_stride;
 } hearth_chunk;
 
-/* activations = activation(rows[0 .. columns)) * rows[up_offset ...]. */
+/* activations = activation(gates) * ups, for `copies` rows in place of each. */
 typedef struct {
-    const float *rows;
+    const float *gates;
+    const float *ups;
     const hearth_activations *to;
     int64_t stride;
-    int64_t up_offset;
+    int64_t up_stride;
     int64_t columns;
     int32_t gelu; /* 1: gelu, tanh form; 0: silu */
-    int32_t reserved;
+    int32_t copies;
 } hearth_gate;
+
+/* One gated delta rule layer. A row of `rows` holds q | k | v (key heads first), and from the
+ * offsets on a gate of value_heads * value_dim numbers, and beta and alpha, one a value head.
+ * MIX: q | k | v become silu of their causal convolution, q and k of length 1 (q times key_dim ^
+ * -1/2), beta its sigmoid and alpha e^(decay * softplus(alpha + time_bias)).
+ * RULE: S = S * alpha; S += k (beta * (v - k . S))'; v becomes q . S, row after row.
+ * OUT: activations = norm(v) * silu(gate).
+ * In a chunk all rows are consecutive ones of the first row's slot, else each row has its own. */
+typedef struct {
+    float *rows;
+    const float *convolution; /* [kernel, channels], the newest input last */
+    const float *decay;       /* a value head; negative */
+    const float *time_bias;
+    const float *norm;
+    float *states; /* [slot][value_head, key_dim, value_dim], state_stride floats a slot */
+    float *tails;  /* [slot][kernel - 1, channels], the oldest input first */
+    const hearth_activations *to;
+    int64_t stride;
+    int64_t gate_offset;
+    int64_t beta_offset;
+    int64_t alpha_offset;
+    int64_t state_stride;
+    int64_t tail_stride;
+    int64_t key_heads;
+    int64_t value_heads;
+    int64_t key_dim;
+    int64_t value_dim;
+    int64_t kernel;
+    float length_eps;
+    float norm_eps;
+    int32_t tiled; /* 1: value head h has key head h % key_heads; 0: h / (heads a key head) */
+    int32_t chunk;
+} hearth_delta;
+
+/* Softmax over a row's logits * scale: the `active` likeliest experts in ascending order, and their
+ * weights, which sum to 1 before each is multiplied by its expert's scale. */
+typedef struct {
+    const float *logits;
+    const float *scales; /* an expert; NULL for 1 */
+    int32_t *chosen;     /* [row, active] */
+    float *weights;      /* [row, active] */
+    int32_t *places;     /* [row, active]: where a pair stands in order of experts; NULL in a step */
+    int32_t *starts;     /* [experts + 1]: the first place of each expert */
+    int64_t stride;
+    int64_t experts;
+    int64_t active;
+    float scale;
+    int32_t reserved;
+} hearth_route;
+
+/* Products of each row with its chosen experts' weights; a pair is a row and one of its experts.
+ * IN: pairs[pair or place] = gate | up of the row's inputs.
+ * OUT: output[row] = sum over its pairs of weight * (down of the pair's inputs).
+ * DENSE: in float32 for many rows, whose pairs lie in order of experts; `gathered` is the rows'
+ * inputs (IN) or each pair's output (OUT) in that order. */
+typedef struct {
+    const hearth_route *route;
+    const hearth_activations *from;
+    const hearth_weight *weights[2]; /* an expert */
+    float *output;
+    float *gathered;
+    float *scratch;
+    int64_t count; /* of weights, side by side */
+    int64_t stride;
+    int64_t scratch_stride;
+} hearth_experts;
 
 enum hearth_kind {
     HEARTH_EMBED = 0,
@@ -188,6 +303,17 @@ enum hearth_kind {
     HEARTH_GATE = 7,
     HEARTH_DENSE = 8, /* hearth_product in float32, for many rows */
     HEARTH_CHUNK = 9,
+    HEARTH_CAP = 10,
+    HEARTH_PER_LAYER = 11,
+    HEARTH_COMBINE = 12,
+    HEARTH_DELTA_MIX = 13,
+    HEARTH_DELTA_RULE = 14,
+    HEARTH_DELTA_OUT = 15,
+    HEARTH_ROUTE = 16,
+    HEARTH_EXPERTS_IN = 17,
+    HEARTH_EXPERTS_OUT = 18,
+    HEARTH_EXPERTS_DENSE_IN = 19,
+    HEARTH_EXPERTS_DENSE_OUT = 20,
 };
 
 typedef struct {
@@ -204,6 +330,7 @@ typedef struct {
     int64_t first;
     int64_t rows;
     int64_t total;
+    const int32_t *slots; /* of recurrent states; NULL where the model has none */
 } hearth_rows;
 
 typedef struct hearth_pool hearth_pool;

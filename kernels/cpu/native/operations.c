@@ -4,60 +4,15 @@
  * after each operation (step.c) makes them visible. Columns and head sizes are multiples of 32
  * and 16, which kernels/cpu/program.py checks.
  */
-#include "operations.h"
-
-#include <math.h>
-
+#include "delta.h"
+#include "experts.h"
 #include "prompt.h"
+#include "rows.h"
 
 static const float HALF_LARGEST = 65504.0f;
 
-static int64_t end_of(const hearth_rows *rows) { return rows->first + rows->rows; }
-
-/* codes, scales and sums of groups [first, last) of one row */
-static void prepare_groups(const hearth_activations *to, int64_t row, int64_t first, int64_t last) {
-    const float *values = to->values + row * to->value_stride;
-    int16_t *codes = to->codes + row * to->value_stride;
-    float *scales = to->scales + row * to->group_stride, *sums = to->sums + row * to->group_stride;
-    for (int64_t g = first; g < last; g++) {
-        const float *group = values + g * HEARTH_GROUP;
-        lanes top = lanes_zero(), odd = lanes_zero();
-        for (int i = 0; i < HEARTH_GROUP; i += LANES) {
-            lanes value = lanes_load(group + i);
-            top = lanes_max(top, lanes_abs(value));
-            odd = lanes_add(odd, lanes_sub(value, value));
-        }
-        float largest = lanes_top(top);
-        float inverse = largest > 0.0f ? 32767.0f / largest : 0.0f;
-        /* a NaN or an infinity has no code: the scale carries it on, as NaN; else this adds 0 */
-        scales[g] = largest * (1.0f / 32767.0f) + lanes_sum(odd);
-        sums[g] = scales[g] * (float)codes_store(codes + g * HEARTH_GROUP, group, inverse);
-    }
-}
-
-/* the same for rows [start, start + rows), shared out over the team */
-static void prepare_all(const hearth_team *team, const hearth_activations *to, int64_t start,
-                        int64_t rows, int64_t columns) {
-    int64_t groups = columns / HEARTH_GROUP, first, last;
-    hearth_share(team, rows * groups, &first, &last);
-    for (int64_t row = first / groups; row * groups < last; row++) {
-        int64_t from = first > row * groups ? first - row * groups : 0;
-        int64_t until = last < (row + 1) * groups ? last - row * groups : groups;
-        prepare_groups(to, start + row, from, until);
-    }
-}
-
 static void prepare(const hearth_team *team, const hearth_preparing *work) {
     prepare_all(team, work->to, 0, work->rows, work->columns);
-}
-
-static float inverse_rms(const float *x, int64_t columns, float eps) {
-    lanes sum = lanes_zero();
-    for (int64_t k = 0; k < columns; k += LANES) {
-        lanes v = lanes_load(x + k);
-        sum = lanes_fma(v, v, sum);
-    }
-    return 1.0f / sqrtf(lanes_sum(sum) / (float)columns + eps);
 }
 
 static void embed(const hearth_team *team, const void *record, const hearth_rows *rows) {
@@ -84,6 +39,20 @@ static void add_normed(float *x, const float *added, const float *post, int64_t 
     }
 }
 
+/* rows of activations from `x`: as they are, or their norm times `weight` */
+static void to_inputs(const hearth_activations *to, int64_t row, const float *x,
+                      const float *weight, int64_t columns, float eps) {
+    float *values = to->values + row * to->value_stride;
+    if (weight != 0) {
+        normed_row(values, x, weight, columns, eps);
+    } else {
+        __builtin_memcpy(values, x, (size_t)columns * sizeof(float));
+    }
+    if (to->codes != 0) {
+        prepare_groups(to, row, 0, columns / HEARTH_GROUP);
+    }
+}
+
 static void residual(const hearth_team *team, const void *record, const hearth_rows *rows) {
     const hearth_residual *op = record;
     int64_t columns = op->columns;
@@ -94,25 +63,74 @@ static void residual(const hearth_team *team, const void *record, const hearth_r
             float factor = op->post != 0 ? inverse_rms(added, columns, op->post_eps) : 1.0f;
             add_normed(x, added, op->post, columns, factor);
         }
-        if (op->weight != 0) {
-            float *to = op->to->values + row * op->to->value_stride;
-            lanes factor = lanes_all(inverse_rms(x, columns, op->eps));
-            for (int64_t k = 0; k < columns; k += LANES) {
-                lanes v = lanes_mul(lanes_load(x + k), factor);
-                lanes_store(to + k, lanes_mul(v, lanes_load(op->weight + k)));
+        for (int64_t k = 0; op->scale != 0 && k < columns; k += LANES) {
+            lanes_store(x + k, lanes_mul(lanes_load(x + k), lanes_all(*op->scale)));
+        }
+        if (op->weight != 0 || op->raw) {
+            to_inputs(op->to, row, x, op->weight, columns, op->eps);
+        }
+    }
+}
+
+static void combine(const hearth_team *team, const void *record, const hearth_rows *rows) {
+    const hearth_combine *op = record;
+    int64_t columns = op->columns;
+    for (int64_t row = rows->first + team->thread; row < end_of(rows); row += team->threads) {
+        const float *added = op->added + row * op->added_stride;
+        float *sum = op->sum + row * columns;
+        lanes factor = lanes_all(op->post != 0 ? inverse_rms(added, columns, op->post_eps) : 1.0f);
+        lanes gate = lanes_all(1.0f);
+        if (op->gates != 0) {
+            gate = sigmoid(lanes_all(op->gates[row * op->gate_stride]));
+        }
+        for (int64_t k = 0; k < columns; k += LANES) {
+            lanes v = lanes_mul(lanes_load(added + k), factor);
+            if (op->post != 0) {
+                v = lanes_mul(v, lanes_load(op->post + k));
             }
-            if (op->to->codes != 0) {
-                prepare_groups(op->to, row, 0, columns / HEARTH_GROUP);
+            v = lanes_mul(v, gate);
+            lanes_store(sum + k, op->first ? v : lanes_add(lanes_load(sum + k), v));
+        }
+    }
+}
+
+static void per_layer(const hearth_team *team, const void *record, const hearth_rows *rows) {
+    const hearth_per_layer *op = record;
+    int64_t columns = op->layers * op->width;
+    lanes of_embedding = lanes_all(op->embedding_scale), scale = lanes_all(op->scale);
+    for (int64_t row = rows->first + team->thread; row < end_of(rows); row += team->threads) {
+        float *to = op->to + row * columns;
+        decode_row(op->embedding.format,
+                   op->embedding.bytes + rows->ids[row] * op->embedding.row_bytes, columns, to);
+        for (int64_t at = 0; at < columns; at += op->width) {
+            const float *projected = op->projected + row * op->stride + at;
+            /* the norm of x * c, eps and all, is that of x with eps / c^2 */
+            float eps = op->eps / (op->projection_scale * op->projection_scale);
+            lanes factor = lanes_all(inverse_rms(projected, op->width, eps));
+            for (int64_t k = 0; k < op->width; k += LANES) {
+                lanes v = lanes_mul(lanes_load(projected + k), factor);
+                v = lanes_mul(v, lanes_load(op->norm + k));
+                v = lanes_fma(lanes_load(to + at + k), of_embedding, v);
+                lanes_store(to + at + k, lanes_mul(v, scale));
             }
         }
     }
 }
 
-static activation_row activation_row_of(const hearth_activations *from, int64_t row) {
-    return (activation_row){from->values + row * from->value_stride,
-                            from->codes + row * from->value_stride,
-                            from->scales + row * from->group_stride,
-                            from->sums + row * from->group_stride};
+static void cap(const hearth_team *team, const void *record, const hearth_rows *rows) {
+    const hearth_cap *op = record;
+    int64_t pieces = (op->columns + LANES - 1) / LANES, first, last;
+    hearth_share(team, rows->rows * pieces, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        int64_t at = i % pieces * LANES, left = op->columns - at;
+        float *logits = op->logits + (rows->first + i / pieces) * op->stride + at, piece[LANES];
+        size_t bytes = (size_t)(left < LANES ? left : LANES) * sizeof(float);
+        __builtin_memset(piece, 0, sizeof piece);
+        __builtin_memcpy(piece, logits, bytes);
+        lanes_store(piece, lanes_mul(tangent(lanes_div(lanes_load(piece), lanes_all(op->cap))),
+                                     lanes_all(op->cap)));
+        __builtin_memcpy(logits, piece, bytes);
+    }
 }
 
 /* Strips: LANES results of up to STRIP_ROWS rows at a time. */
@@ -244,14 +262,6 @@ static void angles(const hearth_team *team, const void *record, const hearth_row
     }
 }
 
-static void norm_head(float *x, const float *weight, int64_t columns, float eps) {
-    lanes factor = lanes_all(inverse_rms(x, columns, eps));
-    for (int64_t k = 0; k < columns; k += LANES) {
-        lanes v = lanes_mul(lanes_load(x + k), factor);
-        lanes_store(x + k, lanes_mul(v, lanes_load(weight + k)));
-    }
-}
-
 static void rotate_head(const hearth_rotate *op, float *x, const float *cosines) {
     const float *sines = cosines + op->pairs;
     int64_t step = op->halves ? 1 : 2, apart = op->halves ? op->pairs : 1;
@@ -270,8 +280,19 @@ static void store_row(uint16_t *to, const float *x, int64_t columns) {
     }
 }
 
+/* the same of x / rms(x) * weight */
+static void store_normed_row(uint16_t *to, const float *x, const float *weight, int64_t columns,
+                             float eps) {
+    lanes factor = lanes_all(inverse_rms(x, columns, eps));
+    for (int64_t k = 0; k < columns; k += LANES) {
+        float v[LANES];
+        lanes_store(v, lanes_mul(lanes_mul(lanes_load(x + k), factor), lanes_load(weight + k)));
+        store_row(to + k, v, LANES);
+    }
+}
+
 static void rotate_one(const hearth_rotate *op, const hearth_rows *rows, int64_t row, int64_t head) {
-    int64_t dim = op->kv.head_dim, heads = op->heads, kv_heads = op->kv.kv_heads;
+    int64_t dim = op->kv.head_dim, heads = op->heads;
     float *base = op->rows + row * op->stride;
     const float *cosines = op->angles != 0 ? op->angles + row * 2 * op->pairs : 0;
     int32_t position = rows->positions[row], slot = position % HEARTH_PAGE_ROWS;
@@ -279,7 +300,7 @@ static void rotate_one(const hearth_rotate *op, const hearth_rows *rows, int64_t
     if (head < heads) {
         float *q = base + head * dim;
         if (op->query_norm != 0) {
-            norm_head(q, op->query_norm, dim, op->query_eps);
+            normed_row(q, q, op->query_norm, dim, op->query_eps);
         }
         if (cosines != 0) {
             rotate_head(op, q, cosines);
@@ -287,25 +308,29 @@ static void rotate_one(const hearth_rotate *op, const hearth_rows *rows, int64_t
         for (int64_t k = 0; k < dim; k += LANES) {
             lanes_store(q + k, lanes_mul(lanes_load(q + k), lanes_all(op->query_scale)));
         }
-    } else if (head < heads + kv_heads) {
-        float *k = base + op->k_offset + (head - heads) * dim;
-        if (op->key_norm != 0) {
-            norm_head(k, op->key_norm, dim, op->key_eps);
-        }
-        if (cosines != 0) {
-            rotate_head(op, k, cosines);
-        }
-        store_row(page_row(&op->kv, page, 0, head - heads, slot), k, dim);
-    } else {
-        int64_t kv_head = head - heads - kv_heads;
-        store_row(page_row(&op->kv, page, 1, kv_head, slot), base + op->v_offset + kv_head * dim,
-                  dim);
+        return;
     }
+    head -= heads;
+    const float *v = base + op->v_offset + head * dim;
+    uint16_t *value = page_row(&op->kv, page, 1, head, slot);
+    if (op->value_norm != 0) {
+        store_normed_row(value, v, op->value_norm, dim, op->value_eps);
+    } else {
+        store_row(value, v, dim);
+    }
+    float *k = base + op->k_offset + head * dim; /* perhaps v, which is done with */
+    if (op->key_norm != 0) {
+        normed_row(k, k, op->key_norm, dim, op->key_eps);
+    }
+    if (cosines != 0) {
+        rotate_head(op, k, cosines);
+    }
+    store_row(page_row(&op->kv, page, 0, head, slot), k, dim);
 }
 
 static void rotate(const hearth_team *team, const void *record, const hearth_rows *rows) {
     const hearth_rotate *op = record;
-    int64_t heads = op->heads + 2 * op->kv.kv_heads, first, last;
+    int64_t heads = op->heads + (op->borrows ? 0 : op->kv.kv_heads), first, last;
     hearth_share(team, rows->rows * heads, &first, &last);
     for (int64_t i = first; i < last; i++) {
         rotate_one(op, rows, rows->first + i / heads, i % heads);
@@ -490,8 +515,10 @@ static void merge_head(const hearth_attend *op, int64_t row, int64_t head, int64
             lanes_store(to + k, lanes_fma(factor, lanes_load(partial + k), lanes_load(to + k)));
         }
     }
+    const float *gates = op->gates != 0 ? op->gates + row * op->stride + head * dim : 0;
     for (int64_t k = 0; k < dim; k += LANES) {
-        lanes_store(to + k, lanes_div(lanes_load(to + k), lanes_all(total)));
+        lanes mixed = lanes_div(lanes_load(to + k), lanes_all(total));
+        lanes_store(to + k, gates != 0 ? lanes_mul(mixed, sigmoid(lanes_load(gates + k))) : mixed);
     }
 }
 
@@ -509,29 +536,17 @@ static void merge(const hearth_team *team, const void *record, const hearth_rows
     prepare_all(team, op->to, rows->first, rows->rows, op->heads * op->kv.head_dim);
 }
 
-static lanes gelu(lanes x) {
-    /* x * (1 + tanh(u)) / 2 == x / (1 + e^(-2u)) */
-    lanes cube = lanes_mul(lanes_mul(x, x), x);
-    lanes u = lanes_fma(cube, lanes_all(0.044715f), x);
-    lanes e = lanes_exp(lanes_mul(u, lanes_all(-2.0f * 0.7978845608f)));
-    return lanes_div(x, lanes_add(lanes_all(1.0f), e));
-}
-
-static lanes silu(lanes x) {
-    lanes e = lanes_exp(lanes_sub(lanes_zero(), x));
-    return lanes_div(x, lanes_add(lanes_all(1.0f), e));
-}
-
 static void gate(const hearth_team *team, const void *record, const hearth_rows *rows) {
     const hearth_gate *op = record;
     int64_t groups = op->columns / HEARTH_GROUP, first, last;
-    hearth_share(team, rows->rows * groups, &first, &last);
+    hearth_share(team, rows->rows * op->copies * groups, &first, &last);
     for (int64_t i = first; i < last; i++) {
-        int64_t row = rows->first + i / groups, at = i % groups * HEARTH_GROUP;
-        const float *gates = op->rows + row * op->stride + at;
+        int64_t row = rows->first * op->copies + i / groups, at = i % groups * HEARTH_GROUP;
+        const float *gates = op->gates + row * op->stride + at;
+        const float *ups = op->ups + row * op->up_stride + at;
         float *to = op->to->values + row * op->to->value_stride + at;
         for (int k = 0; k < HEARTH_GROUP; k += LANES) {
-            lanes g = lanes_load(gates + k), up = lanes_load(gates + op->up_offset + k);
+            lanes g = lanes_load(gates + k), up = lanes_load(ups + k);
             lanes_store(to + k, lanes_mul(op->gelu ? gelu(g) : silu(g), up));
         }
         if (op->to->codes != 0) {
@@ -567,7 +582,9 @@ static void layout(const hearth_team *team, const hearth_laying *work) {
 }
 
 const hearth_operations HEARTH_OPERATIONS = {
-    .kinds = {embed, residual, product, angles, rotate, attend, merge, gate, dense, chunk},
+    .kinds = {embed, residual, product, angles, rotate, attend, merge, gate, dense, chunk, cap,
+              per_layer, combine, delta_mix, delta_rule, delta_out, route, experts_in, experts_out,
+              experts_dense_in, experts_dense_out},
     .decode = decode,
     .layout_bytes = layout_bytes,
     .layout = layout,

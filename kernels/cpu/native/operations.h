@@ -5,7 +5,7 @@
 #include "pool.h"
 
 enum {
-    HEARTH_KINDS = 10,
+    HEARTH_KINDS = 21,
     HEARTH_DEPTH = 1024,     /* columns of a weight packed at a time; 64 or 128 KiB of floats */
     HEARTH_BLOCK = 8,        /* weight rows decoded and transposed at a time */
     HEARTH_CHUNK_BLOCK = 48, /* rows of a prompt attended at a time: whole tiles of 6 */

@@ -13,6 +13,7 @@
 #include "dense.h"
 #include "operations.h"
 #include "pages.h"
+#include "rows.h"
 
 /* A thread's scratch, in floats; hearth_chunk_scratch() counts the same. */
 typedef struct {
@@ -171,8 +172,13 @@ static void chunk_block(const hearth_chunk *op, const hearth_rows *rows, int64_t
             lanes total = lanes_all(s->tops[(shared + h) * HEARTH_CHUNK_BLOCK + r]);
             float *to = op->to->values + (row + r) * op->to->value_stride +
                         (kv_head * shared + h) * dim;
+            const float *gates = op->gates == 0
+                                     ? 0
+                                     : op->gates + (row + r) * op->stride +
+                                           (kv_head * shared + h) * dim;
             for (int64_t k = 0; k < dim; k += LANES) {
-                lanes_store(to + k, lanes_div(lanes_load(sums + k), total));
+                lanes v = lanes_div(lanes_load(sums + k), total);
+                lanes_store(to + k, gates != 0 ? lanes_mul(v, sigmoid(lanes_load(gates + k))) : v);
             }
         }
     }

@@ -225,7 +225,7 @@ class TestStoredWeights:
         one_thread.decode(record, 0, found)
         assert torch.equal(found, Weights(source).whole("blk.1.ffn_gate.weight"))
         products = linears(model_spec(source))
-        assert weights.decoded_bytes(products) == 2 * 256 * 256 * 4
+        assert weights.copied_bytes(products) == 2 * 256 * 256 * 4
         weights.close()
 
     def test_two_closes_free_once(self, one_thread: Pool) -> None:
@@ -258,7 +258,8 @@ def test_the_buffers_take_exactly_what_was_counted(
         assert sum(tensor.nbytes for tensor in made) == native.sizes.total_bytes
         wider = native_sizes(native.spec, 640, 4, native.pool)
         assert wider.total_bytes > native.sizes.total_bytes
-        assert wider == replace(native.sizes, step_rows=4)
+        wider_branches = replace(native.sizes.branches, step_rows=4)
+        assert wider == replace(native.sizes, step_rows=4, branches=wider_branches)
 
 
 def test_odd_widths_are_what_the_other_tests_call_tiny() -> None:

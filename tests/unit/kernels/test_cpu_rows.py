@@ -255,8 +255,8 @@ def test_a_gate_is_right_far_from_zero_too(pools: dict[int, Pool], gelu: bool) -
     for pool in pools.values():
         inputs = Inputs(3, columns)
         record = records.Gate(
-            joint.data_ptr(), ctypes.pointer(inputs.record), joint.stride(0), offset, columns,
-            int(gelu), 0,
+            joint.data_ptr(), joint[:, offset:].data_ptr(), ctypes.pointer(inputs.record),
+            joint.stride(0), joint.stride(0), columns, int(gelu), 1,
         )  # fmt: skip
         run(pool, plain_rows(3).record(1, 2), (Kind.GATE, record))
         error = (inputs.values[1:] - wanted[1:]).abs()
