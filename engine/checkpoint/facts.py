@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
@@ -41,6 +41,7 @@ class CheckpointFactsRecord:
         parameter_count: elements of all tensors, scales and minima not counted; 0 where the table
             is not sound.
         quantization: the format that holds the most bytes, such as "Q4_1"; None without tensors.
+        format_bytes: bytes by format, scales and minima with their codes, the most first.
         context_tokens: the longest position the model was made for.
         vocabulary: tokens, 0 where the header does not tell.
         has_template: whether it can chat; a base model has none.
@@ -54,6 +55,7 @@ class CheckpointFactsRecord:
     part_count: int = 1
     parameter_count: int = 0
     quantization: str | None = None
+    format_bytes: Mapping[str, int] = field(default_factory=dict)
     context_tokens: int | None = None
     vocabulary: int = 0
     has_template: bool = False
@@ -64,14 +66,16 @@ def checkpoint_facts(path: Path) -> CheckpointFactsRecord:
     """Read what a list shows; ``path`` is a file, any part of a split one, or its folder."""
     try:
         with open_checkpoint(path) as source:
-            return _of_source(path, source)
+            return facts_of(path, source)
     except CheckpointError as error:
-        return _of_damaged(path, error.sentence)
+        return facts_of_damaged(path, error.sentence)
 
 
-def _of_source(path: Path, source: CheckpointSource) -> CheckpointFactsRecord:
+def facts_of(path: Path, source: CheckpointSource) -> CheckpointFactsRecord:
+    """What a list shows of an open checkpoint."""
     tensors = source.tensors.values()
     metadata, is_gguf = source.metadata, source.dialect is Dialect.GGUF
+    sizes = _totals((facts.format, facts.stored_bytes) for facts in tensors)
     return CheckpointFactsRecord(
         path=path,
         name=source.name,
@@ -79,7 +83,8 @@ def _of_source(path: Path, source: CheckpointSource) -> CheckpointFactsRecord:
         architecture=plain(source.architecture),
         part_count=len(source.files),
         parameter_count=sum(prod(facts.shape) for facts in tensors),
-        quantization=_largest((facts.format, facts.stored_bytes) for facts in tensors),
+        quantization=_largest(sizes),
+        format_bytes={name.upper(): size for name, size in sizes.most_common()},
         context_tokens=_context_tokens(metadata) if is_gguf else _positions(metadata),
         vocabulary=_vocabulary(metadata) if is_gguf else vocabulary(metadata),
         has_template=_has_template(source),
@@ -94,8 +99,8 @@ def _has_template(source: CheckpointSource) -> bool:
         return False
 
 
-def _of_damaged(path: Path, error: str) -> CheckpointFactsRecord:
-    """Facts of files whose table or set is not sound."""
+def facts_of_damaged(path: Path, error: str) -> CheckpointFactsRecord:
+    """Facts of files whose table or set is not sound; ``error`` is the sentence that says so."""
     try:
         if path.is_dir() and is_published(path):
             return _of_config(path, error)
@@ -131,7 +136,7 @@ def _of_header(path: Path, error: str) -> CheckpointFactsRecord:
         name=model_name(metadata, path),
         size_bytes=part.size_bytes,
         architecture=_text(metadata, "general.architecture"),
-        quantization=_largest(_claimed_bytes(part.header)),
+        quantization=_largest(_totals(_claimed_bytes(part.header))),
         context_tokens=_context_tokens(metadata),
         has_template=bool(_text(metadata, "tokenizer.chat_template")),
         error=error,
@@ -147,11 +152,15 @@ def _claimed_bytes(header: Header) -> Iterable[tuple[str, int]]:
             yield facts.name, facts.row_bytes(prod(entry.dims))
 
 
-def _largest(sizes: Iterable[tuple[str, int]]) -> str | None:
-    """The name with the most bytes, plain numbers only where there is nothing else."""
+def _totals(sizes: Iterable[tuple[str, int]]) -> Counter[str]:
     total: Counter[str] = Counter()
     for name, size in sizes:
         total[name] += size
+    return total
+
+
+def _largest(total: Counter[str]) -> str | None:
+    """The name with the most bytes, plain numbers only where there is nothing else."""
     packed = {name: size for name, size in total.items() if name not in PLAIN_NUMBERS}
     chosen = packed or total
     return max(chosen, key=chosen.__getitem__).upper() if chosen else None

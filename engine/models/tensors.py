@@ -14,18 +14,16 @@ from engine.checkpoint.source import CheckpointSource, Dialect
 from engine.errors import CheckpointUnreadable, UnsupportedFamily
 from engine.models.spec import Linear, Norm
 
-OTHER_PARTS = (
+PICTURE_PARTS = (
     "v.",
     "mm.",
-    "a.",
     "visual.",
     "vision_tower.",
     "vision_embedder.",
-    "audio_tower.",
     "embed_vision.",
-    "embed_audio.",
     "multi_modal_projector.",
 )
+OTHER_PARTS = (*PICTURE_PARTS, "a.", "audio_tower.", "embed_audio.")
 """How the names of picture and sound parts begin, after ``model.`` where that comes first."""
 BODIES = (
     ("model.language_model.", ""),
@@ -190,6 +188,11 @@ def _draft_part(name: str, draft_layers: range) -> bool:
     name = name.removeprefix("language_model.")
     layer = _LAYER.match(name)
     return name.startswith(DRAFT_PARTS) or (layer is not None and int(layer[1]) in draft_layers)
+
+
+def is_picture_part(name: str) -> bool:
+    """Whether a tensor belongs to what reads pictures."""
+    return name.removeprefix("model.").startswith(PICTURE_PARTS)
 
 
 def _other_part(name: str) -> bool:

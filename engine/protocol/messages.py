@@ -127,16 +127,34 @@ class CheckpointFacts(Record, frozen=True, kw_only=True):
     """What a checkpoint says of itself, read without loading it.
 
     ``problem`` says in one sentence why Hearth cannot use it; then the other facts may be empty.
+
+    Attributes:
+        format: the one that holds the most bytes; ``format_bytes`` has all, the most first.
+        parameters: elements of all tensors, scales and minima not counted.
+        has_vision: whether the files, or one beside them, hold what reads pictures.
+        step_bytes: weights that one generated token reads; of experts the active share.
+        kv_token_bytes: K and V of a token in layers that attend to all, in 16-bit numbers.
+        sliding_token_bytes: the same in sliding layers, which hold at most ``sliding_bytes``.
+        recurrent_bytes: the recurrent state of a conversation, whatever its length.
     """
 
     path: str
     name: str = ""
     architecture: str = ""
+    family: str = ""
     format: str = ""
+    format_bytes: dict[str, Count] = {}
     file_bytes: Count = 0
+    parameters: Count = 0
     context_tokens: Count = 0
     vocabulary: Count = 0
     has_template: bool = False
+    has_vision: bool = False
+    step_bytes: Count = 0
+    kv_token_bytes: Count = 0
+    sliding_token_bytes: Count = 0
+    sliding_bytes: Count = 0
+    recurrent_bytes: Count = 0
     problem: str | None = None
 
 
