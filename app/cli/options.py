@@ -42,9 +42,10 @@ class AskOptions:
 
 @dataclass(frozen=True, slots=True)
 class ModelsOptions:
-    """``hearth models``."""
+    """``hearth models``; no ``files`` lists what is installed."""
 
     data_directory: Path | None
+    files: tuple[Path, ...]
     json: bool
 
 
@@ -78,7 +79,7 @@ def parse(arguments: Sequence[str]) -> Options:
         case "ask":
             return _ask(found, folder)
         case "models":
-            return ModelsOptions(folder, found.json)
+            return ModelsOptions(folder, tuple(found.files), found.json)
         case "doctor":
             return DoctorOptions(folder, found.json)
         case "bench":
@@ -111,6 +112,9 @@ def _parser() -> argparse.ArgumentParser:
     for command in (models, doctor, bench):
         _add_folder(command, argparse.SUPPRESS)
         command.add_argument("--json", action="store_true", help="print one JSON object")
+    models.add_argument(
+        "files", type=Path, nargs="*", metavar="FILE", help="only these files or folders, in full"
+    )
     bench.add_argument("--model", metavar="FILE|NAME", help="which model; else the usual one")
     bench.add_argument("--peer", metavar="PROGRAM", help="llama.cpp, or the path of llama-bench")
     bench.add_argument("--runs", type=_positive, default=5, help="runs of each (5)")

@@ -35,6 +35,40 @@ def test_models_lists_what_is_there_and_what_is_wrong_with_it(profile: Path) -> 
     assert len(text.splitlines()) == 2
 
 
+def test_a_named_file_is_told_in_full(profile: Path) -> None:
+    good, bad = profile / "models" / "good.gguf", profile / "models" / "bad.gguf"
+    ended = hearth(Script(), "models", "--json", good)
+    assert ended.code == 0
+    (line,) = json.loads(ended.out)["models"]
+    wanted = {
+        "family": "fake",
+        "parameters": 134_515_008,
+        "format_bytes": {"Q4_1": 66_355_200, "F32": 140_544},
+        "has_vision": True,
+        "step_bytes": 96_576_768,
+        "kv_token_bytes": 23_040,
+        "sliding_token_bytes": 512,
+        "sliding_bytes": 262_144,
+        "recurrent_bytes": 1_048_576,
+        "file_bytes": 4,
+        "usable": True,
+    }
+    assert {key: line[key] for key in wanted} == wanted
+    text = hearth(Script(), "models", good, bad).out.decode()
+    for words in (
+        "134,515,008 parameters: Q4_1 63.28 MiB, F32 137.25 KiB",
+        "reads 92.10 MiB of weights",
+        "22.50 KiB of K and V",
+        "512 bytes in sliding layers, 256.00 KiB at most",
+        "recurrent state of 1.00 MiB",
+        "not a GGUF file",
+    ):
+        assert words in text
+    missing = hearth(Script(), "models", profile / "models" / "none.gguf")
+    assert missing.code == 2
+    assert "There is no model file" in missing.err
+
+
 def test_models_of_an_empty_profile_starts_no_engine(tmp_path: Path) -> None:
     script = Script(end_at="start", end_how="exit")
     ended = hearth(script, "models", "--data-directory", tmp_path)

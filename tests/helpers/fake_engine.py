@@ -316,11 +316,20 @@ def _facts(path: str) -> CheckpointFacts:
         path=path,
         name=file.stem,
         architecture="fake",
+        family="fake",
         format="Q4_1",
+        format_bytes={"Q4_1": 66_355_200, "F32": 140_544},
         file_bytes=file.stat().st_size,
+        parameters=134_515_008,
         context_tokens=8192,
         vocabulary=65536,
         has_template=True,
+        has_vision=True,
+        step_bytes=96_576_768,
+        kv_token_bytes=23_040,
+        sliding_token_bytes=512,
+        sliding_bytes=262_144,
+        recurrent_bytes=1_048_576,
     )
 
 

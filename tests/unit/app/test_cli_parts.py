@@ -47,7 +47,7 @@ def test_arguments_that_make_no_sense_are_one_sentence(arguments: list[str], wor
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize("arguments", [["bogus"], ["bench", "--runs", "0"], ["models", "x"]])
+@pytest.mark.parametrize("arguments", [["bogus"], ["bench", "--runs", "0"], ["models", "--x"]])
 def test_other_commands_refuse_in_one_sentence_too(arguments: list[str]) -> None:
     with pytest.raises(InputInvalid):
         parse(arguments)
