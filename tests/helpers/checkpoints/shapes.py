@@ -11,7 +11,7 @@ WINDOW = 96
 
 @dataclass(frozen=True)
 class Widths:
-    """What all variants of one set of sizes share; heads are six and kv heads three everywhere.
+    """What all variants of one set of sizes share.
 
     Attributes:
         head_dim: of attention; a quarter of it is even, so that part of it can turn.
@@ -27,6 +27,8 @@ class Widths:
     value_dim: int
     expert: int
     per_layer: int
+    heads: int = 6
+    kv_heads: int = 3
 
 
 ODD = Widths(90, 116, head_dim=40, key_dim=12, value_dim=20, expert=38, per_layer=14)
@@ -34,6 +36,14 @@ ODD = Widths(90, 116, head_dim=40, key_dim=12, value_dim=20, expert=38, per_laye
 BLOCKS_OF_32 = Widths(96, 160, head_dim=64, key_dim=32, value_dim=32, expert=96, per_layer=32)
 """Every row is a multiple of 32: Q8_0, and MLX groups of 32."""
 BLOCKS_OF_256 = Widths(
-    256, 512, head_dim=128, key_dim=128, value_dim=128, expert=256, per_layer=256
+    256,
+    512,
+    head_dim=128,
+    key_dim=128,
+    value_dim=128,
+    expert=256,
+    per_layer=256,
+    heads=4,
+    kv_heads=2,
 )
-"""Every row is a multiple of 256: the K-quants."""
+"""Every row is a multiple of 256: the K-quants. Some configs want heads that divide the width."""

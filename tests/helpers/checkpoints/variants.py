@@ -40,8 +40,6 @@ from tests.helpers.checkpoints.shapes import CONTEXT, ODD, VOCABULARY, WINDOW, W
 
 GEMMA = "gemma"
 QWEN = "qwen"
-HEADS = 6
-KV_HEADS = 3
 LLAMA3_ROPE = {
     "rope_type": "llama3",
     "rope_theta": 500_000.0,
@@ -85,8 +83,8 @@ def common(widths: Widths, layers: int) -> dict[str, Any]:
         "hidden_size": widths.hidden,
         "intermediate_size": widths.feed_forward,
         "num_hidden_layers": layers,
-        "num_attention_heads": HEADS,
-        "num_key_value_heads": KV_HEADS,
+        "num_attention_heads": widths.heads,
+        "num_key_value_heads": widths.kv_heads,
         "head_dim": widths.head_dim,
         "max_position_embeddings": CONTEXT,
         "rms_norm_eps": 1e-6,
