@@ -1,23 +1,40 @@
-"""What a model takes besides its KV pages, estimated from its header.
+"""What a model takes besides its pages and recurrent states, estimated from its header.
 
-Pure but for reading facts from an open source. The workspace is an upper estimate of the float32
-rows that a prompt chunk holds at one time; the runner reserves what it really allocates.
+Pure but for reading facts from an open source. Everything is an upper estimate; the runner reserves
+what it really allocates.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Final
 
-from engine.checkpoint.source import CheckpointSource
+from engine.cache.pages import PAGE_ROWS
+from engine.checkpoint.source import CheckpointSource, TensorFacts
+from engine.loading.reads import Tensors, decoded_elements, products, small_elements
 from engine.memory.placement import Footprint
-from engine.models.spec import AttentionSpec, FeedForwardSpec, LayerSpec, Linear, ModelSpec
+from engine.models.spec import (
+    AttentionSpec,
+    DeltaSpec,
+    ExpertsSpec,
+    LayerSpec,
+    Linear,
+    Mixer,
+    ModelSpec,
+)
+from kernels.quant.facts import FACTS
 
-FLOAT_BYTES = 4
-LAYOUT_SHARE = 0.03
-HIDDEN_COPIES = 4
-WIDE_COPIES = 3
-SCRATCH_BYTES = 16 << 20
-"""Attention partials of a step and scratch of each thread."""
+FLOAT_BYTES: Final = 4
+LAYOUT_SHARE: Final = 0.03
+STRIP_ROWS: Final = 16
+HIDDEN_COPIES: Final = 4
+WIDE_COPIES: Final = 2
+SCRATCH_BYTES: Final = 8 << 20
+"""What grows neither with the rows nor with the model."""
+MOST_THREADS: Final = 16
+BLOCK_ROWS: Final = 64
+PANEL_FLOATS: Final = 48 << 10
+"""Scores and packed rows of one thread."""
 
 
 def footprint(
@@ -25,29 +42,88 @@ def footprint(
 ) -> Footprint:
     """Bytes of weights as they are laid out, and of rows and logits as they are computed.
 
-    ``wide`` is for weights decoded to float32. Otherwise their layout takes up to 3 % more than
-    the file: 6-bit scales become bytes, and a strip of rows is filled up.
+    ``wide`` is for weights decoded to float32, each tensor once; rows that are only looked up are
+    not decoded. Otherwise their layout takes up to 3 % more than the file (6-bit scales become
+    bytes), strips of rows are filled up, and formats without a number in GGUF are decoded.
     """
     tensors = source.tensors
-    stored = sum(facts.stored_bytes for facts in tensors.values())
-    decoded = FLOAT_BYTES * sum(math.prod(facts.shape) for facts in tensors.values())
-    widest = max(_rows(source, linear) for layer in spec.layers for linear in _wide_linears(layer))
-    row = FLOAT_BYTES * (HIDDEN_COPIES * spec.hidden + WIDE_COPIES * widest)
-    logits = FLOAT_BYTES * spec.vocabulary * (streams + 1)
+    if wide:
+        weights = FLOAT_BYTES * decoded_elements(spec, tensors)
+    else:
+        weights = _laid_out_bytes(spec, tensors) + FLOAT_BYTES * small_elements(spec, tensors)
+    row = HIDDEN_COPIES * spec.hidden + max(_layer_floats(layer, spec) for layer in spec.layers)
+    if spec.per_layer is not None:
+        row += WIDE_COPIES * len(spec.layers) * spec.per_layer.width
+    rows = FLOAT_BYTES * (chunk_rows * row + spec.vocabulary * (streams + 1))
+    while_loading = FLOAT_BYTES * _most_regrouped(spec, tensors) if wide else 0
     return Footprint(
-        weight_bytes=decoded if wide else stored + math.ceil(LAYOUT_SHARE * stored),
-        workspace_bytes=chunk_rows * row + logits + SCRATCH_BYTES,
+        weight_bytes=weights,
+        workspace_bytes=max(rows + _scratch_bytes(spec), while_loading),
+        workspace_page_bytes=FLOAT_BYTES * streams * _partials(spec),
     )
 
 
-def _wide_linears(layer: LayerSpec) -> tuple[Linear, ...]:
-    mixer = layer.mixer
-    found = [mixer.query if isinstance(mixer, AttentionSpec) else mixer.mixed]
-    found += [b.body.gate for b in layer.branches if isinstance(b.body, FeedForwardSpec)]
-    return tuple(found)
+def _laid_out_bytes(spec: ModelSpec, tensors: Tensors) -> int:
+    return sum(_matrix_bytes(tensors[linear.weight], linear) for linear in products(spec))
 
 
-def _rows(source: CheckpointSource, linear: Linear) -> int:
-    if linear.rows is not None:
-        return sum(count for _, count in linear.rows)
-    return source.tensors[linear.weight].shape[0]
+def _matrix_bytes(facts: TensorFacts, linear: Linear) -> int:
+    """One product's rows, filled up to whole strips."""
+    all_rows, columns = math.prod(facts.shape[:-1]), facts.shape[-1]
+    rows = all_rows if linear.rows is None else sum(count for _, count in linear.rows)
+    filled = -(-rows // STRIP_ROWS) * STRIP_ROWS
+    if FACTS[facts.format].type_id is None:
+        return FLOAT_BYTES * filled * columns
+    return math.ceil(facts.stored_bytes / max(1, all_rows) * filled * (1 + LAYOUT_SHARE))
+
+
+def _layer_floats(layer: LayerSpec, spec: ModelSpec) -> int:
+    """Floats a row beside the residual and its norms."""
+    found = WIDE_COPIES * _mixer_floats(layer.mixer)
+    for branch in layer.branches:
+        body = branch.body
+        if isinstance(body, ExpertsSpec):
+            width = max(expert.width for expert in body.experts)
+            a_pair = 2 * spec.hidden + 4 * width
+            found = max(found, WIDE_COPIES * len(body.experts) + body.active_count * a_pair)
+        else:
+            found = max(found, WIDE_COPIES * 3 * body.width)
+    return found + (spec.hidden if len(layer.branches) > 1 else 0)
+
+
+def _mixer_floats(mixer: Mixer) -> int:
+    """What the products of a mixer put out and take in, the widest copies of both."""
+    match mixer:
+        case AttentionSpec():
+            queries = mixer.head_count * mixer.head_dim
+            return queries * (2 if mixer.gate is None else 3) + (
+                2 * mixer.kv_head_count * mixer.head_dim
+            )
+        case DeltaSpec():
+            return 2 * (mixer.channels + 2 * mixer.value_head_count * mixer.value_dim)
+
+
+def _scratch_bytes(spec: ModelSpec) -> int:
+    """Attention's own: keys, values and sums of one page for each thread, scores of all heads."""
+    most = 0
+    for part in spec.attentions:
+        shared = part.head_count // part.kv_head_count
+        a_thread = (2 * PAGE_ROWS + BLOCK_ROWS * shared) * part.head_dim + PANEL_FLOATS
+        scores = part.head_count * BLOCK_ROWS * PAGE_ROWS
+        most = max(most, MOST_THREADS * a_thread, HIDDEN_COPIES * scores)
+    return SCRATCH_BYTES + FLOAT_BYTES * most
+
+
+def _partials(spec: ModelSpec) -> int:
+    """Floats of one generated row's attention for every page of its context."""
+    return max((part.head_count * (part.head_dim + 2) for part in spec.attentions), default=0)
+
+
+def _most_regrouped(spec: ModelSpec, tensors: Tensors) -> int:
+    """Elements of the largest tensor whose rows are put together anew when it was decoded."""
+    scattered = {
+        linear.weight
+        for linear in products(spec)
+        if linear.rows is not None and len(linear.rows) > 1
+    }
+    return max((math.prod(tensors[name].shape) for name in scattered), default=0)

@@ -57,15 +57,28 @@ def step_reads(spec: ModelSpec, tensors: Tensors) -> StepReads:
     found: dict[str, Fraction] = {}
     for layer in spec.layers:
         _add(found, tensors, _layer_parts(layer))
-        for branch in layer.branches:
-            if isinstance(branch.body, ExpertsSpec):
-                share = Fraction(branch.body.active_count, len(branch.body.experts))
-                inner = [p for expert in branch.body.experts for p in _feed_forward_parts(expert)]
-                _add(found, tensors, inner, share)
+        for body in _mixtures(layer):
+            _add(found, tensors, _expert_parts(body), _active_share(body))
     _add(found, tensors, _end_parts(spec))
     for name, count in found.items():
         found[name] = min(count, Fraction(prod(tensors[name].shape)))
     return StepReads(found)
+
+
+def products(spec: ModelSpec) -> list[Linear]:
+    """Every different product of a model, experts and head included."""
+    found: dict[Linear, None] = {}
+    for part in _all_parts(spec):
+        if isinstance(part, Linear):
+            found.setdefault(part)
+    return [*found, Linear(spec.head)]
+
+
+def small_elements(spec: ModelSpec, tensors: Tensors) -> int:
+    """Elements of what is no product's weight: norms, biases, convolutions."""
+    weights = {linear.weight for linear in products(spec)}
+    names = {name for part in _all_parts(spec) for name, _ in _counted(part, tensors)}
+    return sum(prod(tensors[name].shape) for name in names - weights)
 
 
 def decoded_elements(spec: ModelSpec, tensors: Tensors) -> int:
@@ -84,7 +97,7 @@ def model_elements(spec: ModelSpec, tensors: Tensors) -> int:
 def _add(
     found: dict[str, Fraction],
     tensors: Tensors,
-    parts: Iterator[Part] | list[Part],
+    parts: Iterator[Part],
     share: Fraction = Fraction(1),
 ) -> None:
     counts: dict[str, int] = {}
@@ -112,6 +125,27 @@ def _counted(part: Part, tensors: Tensors) -> Iterator[tuple[str, int]]:
             yield part.weight, taken * shape[-1]
             if part.bias is not None:
                 yield part.bias, taken
+
+
+def _all_parts(spec: ModelSpec) -> Iterator[Part]:
+    for layer in spec.layers:
+        yield from _layer_parts(layer)
+        for body in _mixtures(layer):
+            yield from _expert_parts(body)
+    yield from _end_parts(spec)
+
+
+def _mixtures(layer: LayerSpec) -> list[ExpertsSpec]:
+    return [branch.body for branch in layer.branches if isinstance(branch.body, ExpertsSpec)]
+
+
+def _expert_parts(body: ExpertsSpec) -> Iterator[Part]:
+    for expert in body.experts:
+        yield from _feed_forward_parts(expert)
+
+
+def _active_share(body: ExpertsSpec) -> Fraction:
+    return Fraction(body.active_count, len(body.experts))
 
 
 def _layer_parts(layer: LayerSpec) -> Iterator[Part]:

@@ -28,10 +28,19 @@ LEAST_STATES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a model takes besides its pages, in bytes of the pool that computes."""
+    """What a model takes besides its pages, in bytes of the pool that computes.
+
+    Attributes:
+        workspace_page_bytes: workspace on top for each page of the longest context.
+    """
 
     weight_bytes: int
     workspace_bytes: int
+    workspace_page_bytes: int = 0
+
+    def workspace(self, context_tokens: int) -> int:
+        """Bytes of workspace for streams of so many tokens."""
+        return self.workspace_bytes + self.workspace_page_bytes * pages_for(context_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +129,13 @@ def plan_placement(
 
     An asked context may take all the room; a chosen one leaves half of it to other programs.
     """
-    fixed = footprint.weight_bytes + footprint.workspace_bytes
-    room = max(0, pool.free_bytes - fixed)
-    budget = room if wish.context_tokens is not None else room // 2
     candidate = None
     for candidate in _candidates(geometry, wish):
         lines = _lines(pool.name, footprint, geometry, candidate, wish)
-        if fixed <= pool.free_bytes and _stream_bytes(geometry, candidate) <= budget:
+        fixed = footprint.weight_bytes + footprint.workspace(candidate.context)
+        room = pool.free_bytes - fixed
+        budget = room if wish.context_tokens is not None else room // 2
+        if _stream_bytes(geometry, candidate) <= budget:
             counts = tuple(
                 sum(candidate.pages(group, geometry.chunk_rows)) for group in geometry.groups
             )
@@ -201,7 +210,7 @@ def _lines(
         PlanLine(
             pool=pool,
             owner="workspace",
-            bytes=footprint.workspace_bytes,
+            bytes=footprint.workspace(candidate.context),
             reason=f"prompts are computed {geometry.chunk_rows} rows at a time",
         ),
         PlanLine(
