@@ -126,3 +126,81 @@ def gated(gates: torch.Tensor, up: torch.Tensor, *, gelu: bool) -> torch.Tensor:
     else:
         activated = torch.nn.functional.silu(gates)
     return activated * up.double()
+
+
+def capped(logits: torch.Tensor, cap: float) -> torch.Tensor:
+    """``cap * tanh(logits / cap)``."""
+    return (logits.double() / cap).tanh() * cap
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaWeights:
+    """One layer's own numbers: [kernel, channels], [value_head], [value_head], [value_dim]."""
+
+    taps: torch.Tensor
+    decay: torch.Tensor
+    time_bias: torch.Tensor
+    norm: torch.Tensor
+
+
+@dataclass(slots=True)
+class DeltaState:
+    """float64 [value_head, key_dim, value_dim] and [kernel - 1, channels]; rows change it."""
+
+    state: torch.Tensor
+    tail: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRow:
+    """What one row's products gave.
+
+    Attributes:
+        mixed: q | k | v before the convolution, [channels].
+        gate: [value_head, value_dim].
+        beta, alpha: [value_head].
+    """
+
+    mixed: torch.Tensor
+    gate: torch.Tensor
+    beta: torch.Tensor
+    alpha: torch.Tensor
+
+
+def delta_row(
+    row: DeltaRow, weights: DeltaWeights, state: DeltaState, key_heads: int, *, tiled: bool
+) -> torch.Tensor:
+    """One row of the gated delta rule, [value_head, value_dim]; ``state`` becomes the next one.
+
+    Both eps are 1e-6.
+    """
+    value_heads, key_dim, value_dim = state.state.shape
+    window = torch.cat([state.tail, row.mixed.double()[None]])
+    state.tail = window[1:]
+    x = torch.nn.functional.silu((window * weights.taps.double()).sum(0))
+    keys = key_heads * key_dim
+    q, k = x[:keys].view(-1, key_dim), x[keys : 2 * keys].view(-1, key_dim)
+    v = x[2 * keys :].view(-1, value_dim)
+    q, k = (part / (part.square().sum(-1, keepdim=True) + 1e-6).sqrt() for part in (q, k))
+    shared = value_heads // key_heads
+    serving = [h % key_heads if tiled else h // shared for h in range(value_heads)]
+    q, k = q[serving] * key_dim**-0.5, k[serving]
+    soft = torch.nn.functional.softplus(row.alpha.double() + weights.time_bias.double())
+    decayed = state.state * (weights.decay.double() * soft).exp()[:, None, None]
+    change = row.beta.double().sigmoid()[:, None] * (v - torch.einsum("hk,hkv->hv", k, decayed))
+    state.state = decayed + torch.einsum("hk,hv->hkv", k, change)
+    out = normed(torch.einsum("hk,hkv->hv", q, state.state), weights.norm, 1e-6)
+    return out * torch.nn.functional.silu(row.gate.double())
+
+
+def routed(
+    logits: torch.Tensor, active: int, scale: float, scales: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Each row's experts in ascending order, and their weights in float64: [row, active] both."""
+    likely = (logits.double() * scale).softmax(-1)
+    chosen = (
+        likely.sort(dim=-1, descending=True, stable=True).indices[:, :active].sort(dim=-1).values
+    )
+    weights = likely.gather(-1, chosen)
+    weights /= weights.sum(-1, keepdim=True)
+    return chosen, weights if scales is None else weights * scales.double()[chosen]

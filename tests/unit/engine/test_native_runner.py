@@ -20,10 +20,11 @@ from engine.errors import InvariantBroken
 from engine.forward import Weights
 from engine.forward.products import linears
 from engine.models import model_spec
-from engine.models.spec import Linear
+from engine.models.spec import Linear, RowRuns
 from engine.native import NativeRunner, StoredWeights, native_sizes, unsupported_by_native
 from kernels.cpu.library import Library, Pool
 from kernels.quant.facts import FACTS
+from tests.helpers.cpu_library import Inputs, multiply, plain_rows
 from tests.helpers.lone_model import relative_l2
 from tests.helpers.memory_source import VOCABULARY, tiny_source
 from tests.helpers.native_model import Both, NativeSide, TorchSide, last_row, prompt, steps
@@ -44,15 +45,17 @@ MIXED = {
 }
 
 
+WIDE_256: dict[str, Any] = {
+    "embedding_length": 256,
+    "feed_forward_length": 256,
+    "attention__head_count": 8,
+    "attention__key_length": 32,
+}
+
+
 def mixed_source() -> StoredSource:
     """Every product in another format, one of them unknown to the library, a tied q8_0 head."""
-    return wide_source(
-        formats=MIXED,
-        embedding_length=256,
-        feed_forward_length=256,
-        attention__head_count=8,
-        attention__key_length=32,
-    )
+    return wide_source(formats=MIXED, **WIDE_256)
 
 
 def biased_source() -> StoredSource:
@@ -226,6 +229,28 @@ class TestStoredWeights:
         assert torch.equal(found, Weights(source).whole("blk.1.ffn_gate.weight"))
         products = linears(model_spec(source))
         assert weights.copied_bytes(products) == 2 * 256 * 256 * 4
+        weights.close()
+
+    @pytest.mark.parametrize("name", ["q4_1", "f16", "iq2_xxs"])
+    @pytest.mark.parametrize("runs", [((5, 40),), ((64, 3), (0, 17), (90, 1))])
+    def test_rows_cut_out_of_a_matrix_are_those_rows(
+        self, one_thread: Pool, name: str, runs: RowRuns
+    ) -> None:
+        """In strips, read in place or from a copy, and decoded; the bytes are counted before."""
+        source = wide_source(formats={"ffn_up": name}, **WIDE_256)
+        cut = Linear("blk.0.ffn_up.weight", None, runs)
+        weights = StoredWeights(source, Library(), one_thread)
+        promised = weights.arena_bytes([cut]) + weights.copied_bytes([cut])
+        assert sum(weights.lay_out([cut])) == weights.stored_bytes([cut])
+        wanted = Weights(source).linear(cut)
+        weight = weights.product(cut)
+        assert (weight.rows, weight.columns) == wanted.shape
+        unit = Inputs.of(one_thread, torch.eye(256), codes=False)
+        found = multiply(one_thread, unit, [weight], plain_rows(256).record(), dense=True)
+        assert torch.equal(found.values.T, wanted)
+        in_place = name == "f16" and len(runs) == 1
+        assert (promised == 0) == in_place
+        assert bool(weight.is_strips) == (name == "q4_1")
         weights.close()
 
     def test_two_closes_free_once(self, one_thread: Pool) -> None:
