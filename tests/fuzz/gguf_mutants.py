@@ -15,10 +15,10 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import pairwise
-from math import isfinite
+from math import isfinite, prod
 from pathlib import Path
 from random import Random
 from time import perf_counter, process_time
@@ -31,6 +31,7 @@ from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import CheckpointSource, MetadataValue
 from engine.errors import CheckpointError
 from engine.models import model_spec
+from engine.models.spec import DeltaSpec, Linear
 from tests.fuzz.mutations import mutate
 from tests.fuzz.small_headers import small_images
 from tests.helpers.gguf_edit import Image, read_image
@@ -147,10 +148,31 @@ def _examine_family(source: CheckpointSource) -> None:
         return
     assert {spec.embedding, spec.head} <= source.tensors.keys()
     assert len(spec.layers) <= len(source.tensors)
+    for linear in linears_of(spec):
+        assert linear.bias is None or linear.bias in source.tensors
+        row_count = prod(source.tensors[linear.weight].shape[:-1])
+        for first, count in linear.rows or ():
+            assert 0 <= first < first + count <= row_count
+    for layer in spec.layers:
+        if isinstance(layer.mixer, DeltaSpec):
+            held = source.tensors[layer.mixer.convolution]
+            assert prod(held.shape) == layer.mixer.channels * layer.mixer.kernel
     for attention in spec.attentions:
         assert isfinite(attention.scale)
         if attention.rope is not None:
             assert all(map(isfinite, attention.rope.frequencies))
+
+
+def linears_of(part: object) -> Iterator[Linear]:
+    """Every product that a spec, or a part of one, names."""
+    if isinstance(part, Linear):
+        yield part
+    elif isinstance(part, tuple):
+        for entry in part:
+            yield from linears_of(entry)
+    elif is_dataclass(part):
+        for one in fields(part):
+            yield from linears_of(getattr(part, one.name))
 
 
 def _checkpoint(raw: bytes) -> CheckpointSource:

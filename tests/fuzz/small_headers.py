@@ -1,11 +1,12 @@
 """Small sound GGUF files that between them hold every kind of field: seeds of the mutants.
 
 Every value type, a small vocabulary of each tokenizer kind with tensors of several formats, and
-a whole model of two blocks for each family, with its rope scaling in float64.
+a whole model of a few blocks for each family, with its numbers in their widest types.
 """
 
 from __future__ import annotations
 
+from tests.fuzz.hybrid_headers import hybrid_images
 from tests.helpers.gguf_edit import (
     BOOL,
     F32,
@@ -33,7 +34,8 @@ _TYPES = {0: 4, 1: 2, 2: 18, 8: 34, 12: 144, 30: 2, 39: 17}
 
 def small_images() -> list[Image]:
     """The files, in the order of the module's first lines."""
-    return [_every_value(), _byte_level_model(), _spm_model(), _family("llama"), _family("gemma3")]
+    plain = [_every_value(), _byte_level_model(), _spm_model()]
+    return [*plain, _family("llama"), _family("gemma3"), *hybrid_images()]
 
 
 def _every_value() -> Image:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from engine.checkpoint.gguf import GGUFCheckpoint, Part
+from engine.checkpoint.gguf_header import parse_header
+from engine.checkpoint.gguf_split import joint_table
 from engine.checkpoint.source import CheckpointSource
 from engine.errors import CheckpointUnreadable
+from engine.models import model_spec
 from tests.fuzz.gguf_mutants import Tally, judge, run_real, run_small
+from tests.fuzz.hybrid_headers import hybrid_images
+from tests.helpers.gguf_edit import Image
 
 FAMILIES = {"consistent", "checkpoint-unreadable", "unsupported-format"}
 
@@ -18,6 +25,17 @@ def _assert_clean(tally: Tally, count: int) -> None:
     assert not tally.failed
     assert tally.outcomes.keys() == FAMILIES
     assert tally.outcomes.total() == count
+
+
+@pytest.mark.parametrize("image", hybrid_images())
+def test_the_seeds_of_hybrid_models_are_whole(image: Image) -> None:
+    """A refused seed would leave the family's reader unread."""
+    raw = image.to_bytes()
+    part = Part(Path("seed.gguf"), raw, parse_header(raw, "seed.gguf"))
+    spec = model_spec(GGUFCheckpoint([part], joint_table([part])))
+    assert len(spec.layers) == 2
+    assert spec.recurrent is not None and spec.attentions
+    assert "draft layer" in spec.notes[0]
 
 
 def test_20000_mutated_small_headers_give_typed_errors_or_consistent_files() -> None:
