@@ -1,4 +1,8 @@
-"""Random histories of requests, cancels and faults: every reply is right and ends exactly once."""
+"""Random histories of requests, cancels and faults: every reply is right and ends exactly once.
+
+With recurrent layers too: a stream's state is a chain over all its tokens, so a slot that was not
+cleared, not copied, copied at another place or shared gives another reply than the stream alone.
+"""
 
 from __future__ import annotations
 
@@ -29,27 +33,36 @@ PROMPTS = (
 
 
 @cache
-def alone(which: int) -> tuple[int, ...]:
+def alone(which: int, recurrent: bool = False) -> tuple[int, ...]:
     """The longest reply to a prompt in an engine of its own."""
-    with bench() as made:
+    with bench(slot_count=1 if recurrent else 0) as made:
         made.ask(request(1, PROMPTS[which], rule=WARM, max_tokens=LONGEST))
         made.run()
         return made.finished(1).ids
 
 
 class Histories(RuleBasedStateMachine):
-    """A small engine that must evict and let wait: ten full pages, nine sliding ones."""
+    """A small engine that must evict and let wait: ten full pages, nine sliding ones.
+
+    ``recurrent_slots`` beyond one lets states be kept; 0 is a model without recurrent layers.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.stack = ExitStack()
         self.asked: dict[int, tuple[int, int]] = {}
         self.faults = 0
+        self.recurrent = False
         self.bench: Bench
 
-    @initialize(shares=st.booleans(), streams=st.integers(1, 4))
-    def start(self, shares: bool, streams: int) -> None:
-        made = bench(pages=(10, 9), streams=streams, shares=shares)
+    @initialize(
+        shares=st.booleans(),
+        streams=st.integers(1, 4),
+        recurrent_slots=st.sampled_from((0, 1, 2, 3, 5, 9)),
+    )
+    def start(self, shares: bool, streams: int, recurrent_slots: int) -> None:
+        self.recurrent = recurrent_slots > 0
+        made = bench(pages=(10, 9), streams=streams, shares=shares, slot_count=recurrent_slots)
         self.bench = self.stack.enter_context(made)
 
     @rule(which=st.integers(0, len(PROMPTS) - 1), limit=st.integers(0, LONGEST))
@@ -87,9 +100,14 @@ class Histories(RuleBasedStateMachine):
         for number, (which, limit) in self.asked.items():
             found = ended[number]
             if isinstance(found, Finished):
-                assert found.ids == alone(which)[: len(found.ids)]
+                assert found.ids == alone(which, self.recurrent)[: len(found.ids)]
                 assert len(found.ids) == limit or found.stop_reason == "stopped"
         self.stack.close()
+
+
+def test_a_recurrent_model_replies_otherwise() -> None:
+    """The control: what the machine compares with does depend on the recurrent state."""
+    assert all(alone(which) != alone(which, recurrent=True) for which in range(len(PROMPTS)))
 
 
 Histories.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
