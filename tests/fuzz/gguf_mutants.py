@@ -28,7 +28,7 @@ from engine.checkpoint.gguf_header import parse_header
 from engine.checkpoint.gguf_split import joint_table
 from engine.checkpoint.gguf_values import NumberArray, StringArray
 from engine.checkpoint.open import open_checkpoint
-from engine.checkpoint.source import CheckpointSource, MetadataValue
+from engine.checkpoint.source import CheckpointSource, MetadataValue, TensorFacts
 from engine.errors import CheckpointError
 from engine.models import model_spec
 from engine.models.spec import DeltaSpec, Linear
@@ -114,11 +114,22 @@ def examine(source: CheckpointSource) -> None:
         for before, after in pairwise(spans):
             assert before[0] < after[0] or before[2] <= after[1], "tensors overlap"
         for facts in source.tensors.values():
-            assert min(facts.shape) >= 1
-            assert len(source.tensor_bytes(facts.name)) == facts.size_bytes > 0
+            _examine_tensor(source, facts)
         assert len(source.header_digest) == 64
         _examine_words(source)
         _examine_family(source)
+
+
+def _examine_tensor(source: CheckpointSource, facts: TensorFacts) -> None:
+    """Bytes and, where there are any, one scale and one minimum for every block."""
+    assert min(facts.shape) >= 1
+    assert len(source.tensor_bytes(facts.name)) == facts.size_bytes > 0
+    lead, (rows, columns) = facts.shape[:-2], (1, *facts.shape)[-2:]
+    grid = (-(-rows // facts.block[0]), -(-columns // facts.block[1]))
+    for part in (facts.scales, facts.minima):
+        if part is not None:
+            assert part.shape == (*lead, *grid)
+            assert len(source.tensor_bytes(part.name)) == part.size_bytes > 0
 
 
 def _examine_words(source: CheckpointSource) -> None:

@@ -38,6 +38,11 @@ def mutate(random: Random, image: Image, raw: bytes, places: Sequence[int] | Non
         for _ in range(random.choice((1, 1, 1, 2))):
             random.choice(_FIELD_CHANGES)(random, changed)
         return changed.to_bytes()
+    return damaged(random, raw, places)
+
+
+def damaged(random: Random, raw: bytes, places: Sequence[int] | None = None) -> bytes:
+    """The bytes changed in one to four places; arguments as of ``mutate``."""
     out = bytearray(raw)
     for _ in range(random.choice((1, 1, 1, 2, 4))):
         if places and random.random() > _ANYWHERE_SHARE:
