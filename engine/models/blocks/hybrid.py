@@ -31,6 +31,7 @@ from engine.models.tensors import TensorNames
 
 DEFAULT_INTERVAL = 4
 RECURRENT_KEY = "attention.recurrent_layers"
+HEAD_KEYS = ("attention.head_count", "attention.head_count_kv")
 NAMES: Mapping[str, str] = MappingProxyType(
     {
         **COMMON_NAMES,
@@ -92,6 +93,7 @@ def open_hybrid(source: CheckpointSource, published: Published, gguf_order: Head
     count = layers.trunk_layers(keys, tensors)
     _refuse_lone_draft(keys, tensors)
     recurrent = recurrent_layers(keys, count)
+    keys = _of_attention(keys, recurrent)
     geometry = layers.read_geometry(keys, tensors, recurrent.index(False), query_parts=2)
     norms = [f"blk.{index}.attn_norm.weight" for index in range(count)]
     convolution = f"blk.{recurrent.index(True)}.ssm_conv1d.weight"
@@ -175,6 +177,18 @@ def _stated_layers(keys: FamilyKeys, key: str, layer_count: int) -> list[bool]:
     if not all(isinstance(kind, str | int) and kind in known for kind in stated):
         raise keys.refusal(key, "linear_attention or full_attention for each layer")
     return [known[kind] for kind in stated[:layer_count]]
+
+
+def _of_attention(keys: FamilyKeys, recurrent: Sequence[bool]) -> FamilyKeys:
+    """Head counts given layer by layer are kept of the layers that have attention alone."""
+    values = dict(keys.values)
+    for key in HEAD_KEYS:
+        stated = values.get(key)
+        if isinstance(stated, Sequence) and not isinstance(stated, str):
+            # Entries past the layers that run are a draft's.
+            pairs = zip(stated, recurrent, strict=False)
+            values[key] = tuple(entry for entry, recurs in pairs if not recurs)
+    return replace(keys, values=values)
 
 
 def _mixer(opened: Opened, index: int) -> Mixer:

@@ -26,9 +26,10 @@ def model_spec(source: CheckpointSource) -> ModelSpec:
     opened = open_hybrid(source, PUBLISHED, HeadOrder.TILED)
     layers.refuse_experts(opened.keys)
     tensors, geometry = opened.tensors, opened.geometry
+    blocks = opened.keys.count("block_count")
 
     def feed_forward(index: int, norm: Norm) -> tuple[Branch, ...]:
-        width = layers.inner_width(opened.keys, index, geometry.layer_count)
+        width = layers.inner_width(opened.keys, index, blocks)
         body = layers.feed_forward(tensors, index, geometry, Activation.SILU, width)
         return (Branch(norm, body),)
 

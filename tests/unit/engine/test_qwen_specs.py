@@ -150,6 +150,20 @@ def test_gguf_counts_its_draft_layer_among_the_blocks() -> None:
     assert "1 tensor of the file belongs to its draft layer" in model_spec(source).notes[0]
 
 
+def test_numbers_given_layer_by_layer_count_where_layers_have_them() -> None:
+    """Layers without attention have no heads; the draft's entries come last."""
+    more = {"blk.3.nextn.eh_proj.weight": np.zeros((24, 48), np.float32)}
+    keys: dict[str, MetadataValue] = {"block_count": 4, "nextn_predict_layers": 1}
+    keys |= {"attention.recurrent_layers": (True, False, True, False)}
+    keys |= {"attention.head_count": (0, 6, 0, 9), "attention.head_count_kv": (0, 3, 0, 9)}
+    keys |= {"feed_forward_length": (36, 36, 36, 12)}
+    spec = model_spec(qwen.source(DENSE, Dialect.GGUF, arrays=more, metadata=keys))
+    assert replace(spec, notes=()) == model_spec(qwen.source(DENSE, Dialect.GGUF))
+    keys["attention.head_count_kv"] = (3, 0, 3, 3)
+    with pytest.raises(CheckpointUnreadable, match="head_count_kv"):
+        model_spec(qwen.source(DENSE, Dialect.GGUF, arrays=more, metadata=keys))
+
+
 def test_a_layer_that_no_key_speaks_of_is_refused() -> None:
     more = {"blk.3.nextn.eh_proj.weight": np.zeros((24, 48), np.float32)}
     with pytest.raises(UnsupportedFamily, match=r"blk\.3\.nextn\.eh_proj"):
