@@ -14,6 +14,7 @@ from engine.checkpoint.labels import file_label, quoted
 from engine.checkpoint.published.json_text import (
     Json,
     JsonLimits,
+    is_unicode,
     json_refusal,
     parse_object,
 )
@@ -85,7 +86,7 @@ def flattened(config: Mapping[str, Json], label: str) -> dict[str, MetadataValue
     for key, value in _leaves(config, "", label, 1):
         if key in flat:
             raise json_refusal(label, f"has {quoted(key)} twice, once as an object in an object")
-        if len(key) > KEY_LIMIT or not _is_text(key):
+        if len(key) > KEY_LIMIT or not is_unicode(key):
             raise json_refusal(label, f"has the key {quoted(key)}, which is no name")
         flat[key] = value
     return flat
@@ -118,7 +119,7 @@ def _array(value: Json, key: str, label: str, depth: int) -> MetadataValue | Non
 
 
 def _scalar(value: Json, key: str, label: str) -> MetadataScalar | None:
-    if isinstance(value, str) and not _is_text(value):
+    if isinstance(value, str) and not is_unicode(value):
         raise json_refusal(label, f"has a text at {quoted(key)} that is no Unicode")
     return value if isinstance(value, bool | int | float | str) else None
 
@@ -126,8 +127,3 @@ def _scalar(value: Json, key: str, label: str) -> MetadataScalar | None:
 def _check_depth(depth: int, label: str) -> None:
     if depth > DEPTH_LIMIT:
         raise json_refusal(label, f"is nested more than {DEPTH_LIMIT} deep")
-
-
-def _is_text(value: str) -> bool:
-    """Whether it can be written as UTF-8: JSON can hold half a surrogate pair."""
-    return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)

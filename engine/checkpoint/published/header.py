@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from typing import NamedTuple
 
 from engine.checkpoint.gguf_cursor import Buffer
 from engine.checkpoint.labels import quoted
 from engine.checkpoint.published.json_text import (
     Json,
     JsonLimits,
+    is_unicode,
     kind_of,
     parse_object,
 )
@@ -55,9 +57,8 @@ DTYPE_BITS: Mapping[str, int] = {
 """Bits of one element of every kind that the format knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One tensor as the header tells it.
+class Entry(NamedTuple):
+    """One tensor as the header tells it; a tuple, as some checkpoints have a hundred thousand.
 
     Attributes:
         offset: of the first byte, from the start of the file.
@@ -136,7 +137,7 @@ def _metadata(value: Json, label: str) -> dict[str, str]:
 
 
 def _entry(name: str, value: Json, start: int, label: str) -> Entry:
-    if not 0 < len(name) <= NAME_LIMIT or not _encodable(name):
+    if not 0 < len(name) <= NAME_LIMIT or not is_unicode(name):
         raise _refuse(label, f"a tensor is called {quoted(name)}, which is no name", name)
     if not isinstance(value, dict) or value.keys() != _FIELDS:
         fields = ", ".join(sorted(_FIELDS))
@@ -145,7 +146,7 @@ def _entry(name: str, value: Json, start: int, label: str) -> Entry:
     if not isinstance(dtype, str):
         raise misfit(label, name, f"has {kind_of(dtype)} as dtype")
     shape = _numbers(value["shape"])
-    if shape is None or len(shape) > DIMENSION_LIMIT or any(size < 1 for size in shape):
+    if shape is None or len(shape) > DIMENSION_LIMIT or min(shape, default=1) < 1:
         raise misfit(
             label,
             name,
@@ -215,13 +216,10 @@ def _check_places(entries: list[Entry], start: int, file_bytes: int, label: str)
 
 def _numbers(value: Json) -> tuple[int, ...] | None:
     """An array of whole numbers, None for anything else."""
-    if not isinstance(value, list) or not all(type(each) is int for each in value):
+    if not isinstance(value, list):
         return None
-    return tuple(each for each in value if isinstance(each, int))
-
-
-def _encodable(name: str) -> bool:
-    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+    whole = tuple([each for each in value if type(each) is int])
+    return whole if len(whole) == len(value) else None
 
 
 def _shown(value: Json) -> str:

@@ -86,6 +86,11 @@ def kind_of(value: Json) -> str:
             return str(value).lower()
 
 
+def is_unicode(text: str) -> bool:
+    """Whether it can be written as UTF-8: JSON can hold half a surrogate pair."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     made = dict(pairs)
     if len(made) != len(pairs):

@@ -127,8 +127,13 @@ def _index(folder: Path) -> dict[str, str]:
     found = parsed.get("weight_map")
     if not isinstance(found, dict) or not found:
         raise json_refusal(INDEX, f"has {kind_of(found)} as weight_map; wanted names and files")
-    places = {name: _plain_name(name, file) for name, file in found.items()}
-    count = len(set(places.values()))
+    files: set[Json] = set()
+    places: dict[str, str] = {}
+    for name, file in found.items():
+        # A set has few files and many tensors: each name is judged once.
+        places[name] = file if isinstance(file, str) and file in files else _plain_name(name, file)
+        files.add(places[name])
+    count = len(files)
     if count > SHARD_LIMIT:
         raise json_refusal(INDEX, f"names {count} files; at most {SHARD_LIMIT} are read")
     return places
