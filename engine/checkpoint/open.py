@@ -19,7 +19,8 @@ from engine.checkpoint.published.shards import ENDING
 from engine.checkpoint.source import CheckpointSource
 from engine.errors import CheckpointUnreadable
 
-_SAFETENSORS = re.compile(rb".{8}\{", re.DOTALL)
+_SAFETENSORS = re.compile(rb".{4}\0{4}\{", re.DOTALL)
+_JSON = re.compile(rb"\s*\{\s*[\"}]")
 _PICTURES = "clip"
 """The architecture of GGUF files that hold only the picture part of a model."""
 
@@ -48,11 +49,13 @@ def check_kind(path: Path) -> None:
     head = read_head(path)
     if head[:4] != MAGIC:
         other = f"this is no model file; it begins with {head[:8]!r}, not with {MAGIC!r}"
+        if _JSON.match(head):
+            other = "this is a JSON text; name the folder that it lies in"
         raise refuse(path, foreign_kind(head) or other)
 
 
 def is_safetensors(head: bytes) -> bool:
-    """Whether a file that begins so claims to be safetensors: a length, then an object."""
+    """Whether a file that begins so claims to be safetensors: a length below 4 GiB, an object."""
     return foreign_kind(head) is None and bool(_SAFETENSORS.match(head))
 
 
@@ -77,6 +80,9 @@ def is_published(folder: Path) -> bool:
 
 
 def _model_in(folder: Path) -> Path:
+    if is_published(folder):
+        # Its folder is the one name that it has; a GGUF file beside it has its own.
+        return folder
     models = model_files(folder)
     if len(models) == 1:
         return models[0]

@@ -26,7 +26,9 @@ from tests.helpers.tiny_safetensors import (
     INDEX,
     Stored,
     bf16,
+    file_bytes,
     llama_tensors,
+    taken_apart,
     tensors_file,
     write_folder,
 )
@@ -274,13 +276,31 @@ def test_a_picture_part_beside_a_gguf_model_does_not_hide_it(tmp_path: Path) -> 
         assert source.architecture == "llama"
 
 
-def test_a_folder_with_both_kinds_of_weights_asks_for_one(folder: Path) -> None:
+def test_a_folder_with_both_kinds_of_weights_is_the_published_one(folder: Path) -> None:
+    """The GGUF file has a name of its own."""
     write_script(folder / "model.gguf", ["a"])
     assert model_files(folder) == (folder / "model.gguf", folder)
-    with pytest.raises(CheckpointError, match="holds 2 models"):
-        open_checkpoint(folder)
-    with open_checkpoint(folder / "model.safetensors") as source:
+    with open_checkpoint(folder) as source:
         assert source.dialect is Dialect.PUBLISHED
+    with open_checkpoint(folder / "model.gguf") as source:
+        assert source.dialect is Dialect.GGUF
+
+
+@pytest.mark.parametrize("name", ["config.json", INDEX])
+def test_a_small_file_named_for_the_model_points_to_its_folder(tmp_path: Path, name: str) -> None:
+    folder = write_folder(tmp_path / "tiny", CONFIG, llama_tensors(), shards=2)
+    with pytest.raises(CheckpointError, match=f"{name}: this is a JSON text; name the folder"):
+        open_checkpoint(folder / name)
+
+
+@pytest.mark.parametrize("length", [123, 0x227B, 0x7D7B])
+def test_a_header_whose_length_spells_a_bracket_is_no_json(tmp_path: Path, length: int) -> None:
+    folder = write_folder(tmp_path / "tiny", CONFIG, {"w": np.ones(1, np.float32)})
+    header, data = taken_apart((folder / "model.safetensors").read_bytes())
+    text = json.dumps(header).encode().ljust(length)
+    (folder / "model.safetensors").write_bytes(file_bytes(text, data))
+    with open_checkpoint(folder / "model.safetensors") as source:
+        assert list(source.tensors) == ["w"]
 
 
 def test_vision_tensors_are_told_and_not_used(tmp_path: Path) -> None:

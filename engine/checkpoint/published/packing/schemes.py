@@ -88,8 +88,8 @@ def scheme_of(config: Mapping[str, Json], written_by: str | None) -> Scheme:
         UnsupportedFormat: the weights are packed by a method that is not read.
         CheckpointUnreadable: what the config declares makes no sense.
     """
-    if "quantization" in config:
-        return _mlx(_object(config["quantization"], "quantization"))
+    if (own := config.get("quantization")) is not None:
+        return _mlx(_object(own, "quantization"))
     declared = config.get("quantization_config")
     if declared is None:
         text = config.get(_TEXT_PART)
