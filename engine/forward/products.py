@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import torch
@@ -48,16 +49,13 @@ class DequantizedProducts:
         """Decode all weights of ``spec``; 4 bytes an element."""
         self._transposed: dict[Linear, torch.Tensor] = {}
         self._biases: dict[Linear, torch.Tensor] = {}
-        sharing: dict[str, set[Linear]] = {}
+        sharing: dict[str, dict[Linear, None]] = {}
         for linear in linears(spec):
-            sharing.setdefault(linear.weight, set()).add(linear)
+            sharing.setdefault(linear.weight, {})[linear] = None
             if linear.bias is not None:
-                column = weights.vector(linear.bias).view(-1, 1)
-                self._biases[linear] = _cut(column, linear.rows).view(-1)
-        for name, parts in sharing.items():
-            decoded = weights.whole(name)
-            matrix = decoded.view(-1, decoded.shape[-1])
-            self._transposed |= {part: _cut(matrix, part.rows).t() for part in parts}
+                self._biases[linear] = _cut(weights.vector(linear.bias), linear.rows)
+        for parts in sharing.values():
+            self._transposed |= {part: rows.t() for part, rows in _decoded(weights, list(parts))}
 
     def multiply(self, x: torch.Tensor, linear: Linear) -> torch.Tensor:
         """See ``Products.multiply``."""
@@ -72,11 +70,21 @@ class DequantizedProducts:
         self._biases.clear()
 
 
-def _cut(matrix: torch.Tensor, runs: RowRuns | None) -> torch.Tensor:
-    """Rows of a matrix in runs; a view where there is one run."""
+def _decoded(weights: Weights, sharing: Sequence[Linear]) -> Iterator[tuple[Linear, torch.Tensor]]:
+    """[out, in] of products that share a tensor; views of it where they are one run of its rows."""
+    scattered = [linear for linear in sharing if len(linear.rows or ()) > 1]
+    if len(scattered) < len(sharing):
+        whole = weights.whole(sharing[0].weight)
+        matrix = whole.view(-1, whole.shape[-1])
+    for linear in sharing:
+        yield linear, weights.linear(linear) if linear in scattered else _cut(matrix, linear.rows)
+
+
+def _cut(rows: torch.Tensor, runs: RowRuns | None) -> torch.Tensor:
+    """Some runs of rows; a view where there is one."""
     if runs is None:
-        return matrix
-    parts = [matrix[first : first + count] for first, count in runs]
+        return rows
+    parts = [rows[first : first + count] for first, count in runs]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 

@@ -99,12 +99,12 @@ class DeltaLayers:
 
 
 def _numbers(delta: DeltaSpec, weights: Weights) -> _Numbers:
-    decay = weights.whole(delta.decay).flatten()
+    decay = weights.vector(delta.decay)
     kernel = weights.whole(delta.convolution).reshape(delta.channels, delta.kernel)
     return _Numbers(
         kernel=kernel.t().contiguous(),
         decay=decay.exp().neg_() if delta.decay_is_log else decay,
-        time_bias=weights.whole(delta.time_bias).flatten(),
+        time_bias=weights.vector(delta.time_bias),
         serving=_serving(delta),
     )
 

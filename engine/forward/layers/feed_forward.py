@@ -36,7 +36,7 @@ class FeedForwards:
             for branch in layer.branches
             if isinstance(branch.body, ExpertsSpec) and branch.body.scales is not None
         }
-        self._scales = {name: weights.whole(name).flatten() for name in names}
+        self._scales = {name: weights.vector(name) for name in names}
 
     def branches(self, x: torch.Tensor, layer: LayerSpec) -> torch.Tensor:
         """The sum of a layer's branches, each of the residual ``x``; ``x`` is only read."""
