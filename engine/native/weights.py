@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from engine.checkpoint.source import CheckpointSource, TensorFacts
 from engine.forward import Weights
 from engine.models.spec import Linear, Norm, RowRuns
+from engine.native.joined import companion_rows, describe, is_joined
 from kernels.cpu.library import Library, Pool
-from kernels.cpu.records import Weight
+from kernels.cpu.records import JOINED, Weight
 from kernels.quant.facts import FACTS
 
 ALIGNMENT: Final = 64
@@ -44,6 +45,7 @@ class StoredWeights:
         self._floats: dict[str, torch.Tensor] = {}
         self._views: dict[str, NDArray[np.uint8]] = {}
         self._copies: dict[Matrix, torch.Tensor] = {}
+        self._kept: dict[str, object] = {}
         self._offsets: dict[Matrix, int] = {}
         self._arena = torch.empty(0, dtype=torch.uint8)
 
@@ -86,7 +88,9 @@ class StoredWeights:
         elif self._copy_bytes(matrix):
             if matrix not in self._copies:
                 self._copies[matrix] = self._copy(matrix)
-            weight = self._record(matrix, self._copies[matrix].data_ptr())
+            address = self._copies[matrix].data_ptr()
+            known = self._multiplies(matrix)
+            weight = (self._record if known else self._decoded_record)(matrix, address)
         else:
             weight = self._record(matrix, self._file_address(matrix))
         if linear.bias is not None:
@@ -97,7 +101,9 @@ class StoredWeights:
         """The record of a matrix row by row: in the file's blocks, or decoded if it must be."""
         if not self._knows(name):
             return self._record((name, None), self.floats(name).data_ptr())
-        return self._record((name, None), self._file_address((name, None)))
+        kept, weight = self._gathered((name, None))
+        self._kept[name] = kept
+        return weight
 
     def floats(self, name: str) -> torch.Tensor:
         """A tensor decoded to float32 once and kept."""
@@ -138,11 +144,22 @@ class StoredWeights:
         self._offsets.clear()
         self._copies.clear()
         self._floats.clear()
+        self._kept.clear()
         self._views.clear()
 
     def _knows(self, name: str) -> bool:
-        type_id = FACTS[self._source.tensors[name].format].type_id
-        return type_id is not None and self._library.has_format(type_id)
+        """Whether the library can read its rows from the file."""
+        facts = self._source.tensors[name]
+        type_id = FACTS[facts.format].type_id
+        if type_id is None:
+            return is_joined(facts)
+        return self._library.has_format(type_id)
+
+    def _multiplies(self, matrix: Matrix) -> bool:
+        """Whether the library multiplies by it as the file stores it: of joined ones, strips."""
+        name = matrix[0]
+        joined = FACTS[self._source.tensors[name].format].type_id is None
+        return self._knows(name) and (not joined or self._strip_bytes(matrix) > 0)
 
     def _rows(self, matrix: Matrix) -> int:
         name, runs = matrix
@@ -154,18 +171,27 @@ class StoredWeights:
         facts = self._source.tensors[matrix[0]]
         columns = facts.shape[-1]
         known = FACTS[facts.format if self._knows(matrix[0]) else "f32"]
+        number = JOINED[known.name] if known.type_id is None else known.type_id
         size = known.row_bytes(columns)
-        return Weight(address, None, self._rows(matrix), columns, size, known.type_id, 0)
+        weight = Weight(address, None, self._rows(matrix), columns, size, number, 0)
+        if known.type_id is None:
+            describe(weight, facts)
+        return weight
+
+    def _decoded_record(self, matrix: Matrix, address: int) -> Weight:
+        columns = self._source.tensors[matrix[0]].shape[-1]
+        return Weight(address, None, self._rows(matrix), columns, 4 * columns, 0, 0)
 
     def _strip_bytes(self, matrix: Matrix) -> int:
         return self._pool.layout_bytes(self._record(matrix, None)) if self._knows(matrix[0]) else 0
 
     def _copy_bytes(self, matrix: Matrix) -> int:
         """Bytes of a copy of the matrix, 0 where it is read from the arena or from the file."""
-        name, runs = matrix
-        in_place = self._knows(name) and (runs is None or len(runs) == 1)
-        if in_place or self._strip_bytes(matrix):
+        known, runs = self._multiplies(matrix), matrix[1]
+        if known and (runs is None or len(runs) == 1 or self._strip_bytes(matrix)):
             return 0
+        if not known:
+            return 4 * self._rows(matrix) * self._source.tensors[matrix[0]].shape[-1]
         record = self._record(matrix, None)
         return int(record.rows * record.row_bytes)
 
@@ -175,24 +201,34 @@ class StoredWeights:
 
     def _gathered(self, matrix: Matrix) -> tuple[object, Weight]:
         """The matrix row after row as the file has it, and what keeps its bytes alive."""
-        runs = matrix[1]
+        name, runs = matrix
+        kept: list[object] = []
         if runs is None or len(runs) == 1:
-            return None, self._record(matrix, self._file_address(matrix))
-        rows = self._copy(matrix)
-        return rows, self._record(matrix, rows.data_ptr())
+            weight = self._record(matrix, self._file_address(matrix))
+        else:
+            rows = self._file_copy(matrix)
+            weight = self._record(matrix, rows.data_ptr())
+            kept.append(rows)
+        facts = self._source.tensors[name]
+        for field, companion in (("scales", facts.scales), ("minima", facts.minima)):
+            if companion is not None:
+                found = companion_rows(facts, companion, self._view(companion), runs)
+                setattr(weight, field, found.ctypes.data)
+                kept.append(found)
+        return kept, weight
 
     def _copy(self, matrix: Matrix) -> torch.Tensor:
         """The matrix's rows in a tensor of their own: stored bytes, or float32."""
+        if self._multiplies(matrix):
+            return self._file_copy(matrix)
+        return self._decoder.linear(Linear(matrix[0], None, matrix[1]))
+
+    def _file_copy(self, matrix: Matrix) -> torch.Tensor:
         name, runs = matrix
-        if not self._knows(name):
-            return self._decoded(matrix)
         record = self._record(matrix, None)
         stored = self._view(self._source.tensors[name]).reshape(-1, record.row_bytes)
         parts = [stored[first : first + count] for first, count in runs or ()]
         return torch.from_numpy(np.concatenate(parts))
-
-    def _decoded(self, matrix: Matrix) -> torch.Tensor:
-        return self._decoder.linear(Linear(matrix[0], None, matrix[1]))
 
     def _file_address(self, matrix: Matrix) -> int:
         """Of the first row; the rows follow one another there."""

@@ -9,11 +9,27 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_double, c_float, c_int32, c_int64, c_void_p
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Final
 
 GROUP: Final = 32
 PAGE_ROWS: Final = 256
 WEIGHTS_A_PRODUCT: Final = 4
+JOINED: Final = MappingProxyType(
+    {
+        "mlx2": 1002,
+        "mlx3": 1003,
+        "mlx4": 1004,
+        "mlx5": 1005,
+        "mlx6": 1006,
+        "mlx8": 1008,
+        "e2m1": 1010,
+        "f8_e4m3": 1011,
+    }
+)
+"""Numbers of the formats whose scales lie in a tensor of their own."""
+SCALES: Final = MappingProxyType({"f32": 0, "f16": 1, "bf16": 30, "f8_e4m3": 1011, "e8m0": 1012})
+"""Numbers of the formats that such scales have."""
 TILE_ROWS: Final = 8
 """The most rows of a tile; packed inputs are filled up to a multiple of it."""
 
@@ -66,7 +82,10 @@ class Activations(ctypes.Structure):
 
 
 class Weight(ctypes.Structure):
-    """A weight (rows, columns): the file's rows of quant blocks, or strips laid out of them."""
+    """A weight (rows, columns): the file's rows of quant blocks, or strips laid out of them.
+
+    ``scales`` and ``minima`` are those of a format of ``JOINED``, one every ``group`` columns.
+    """
 
     _fields_ = (
         ("bytes", c_void_p),
@@ -76,6 +95,11 @@ class Weight(ctypes.Structure):
         ("row_bytes", c_int64),
         ("format", c_int32),
         ("is_strips", c_int32),
+        ("scales", c_void_p),
+        ("minima", c_void_p),
+        ("group", c_int64),
+        ("scale_format", c_int32),
+        ("reserved", c_int32),
     )
 
 

@@ -10,7 +10,7 @@
 #define HEARTH_DENSE_H
 
 #include "operations.h"
-#include "strips.h"
+#include "joined.h"
 
 enum {
     TILE_ROWS = LANES == 16 ? 8 : 6, /* with 12 rows AVX-512 ran at a third of the speed, measured */
@@ -115,11 +115,11 @@ static inline void transpose8(const float *from, int64_t from_stride, float *to,
 static void pack_weight(const hearth_weight *weight, int64_t row, int64_t from, int64_t depth,
                         float *packed, float *decoded) {
     if (weight->is_strips) {
-        const strip_format *format = strips_of(weight->format);
+        const strip_format *format = strips_of(weight);
         for (int64_t lane = 0; lane < PANEL && row + lane < weight->rows; lane += LANES) {
             const uint8_t *strip =
-                weight->bytes + (row + lane) / LANES * strip_bytes(format, weight->columns);
-            format->floats(strip, from, depth, packed + lane, PANEL);
+                weight->bytes + (row + lane) / LANES * strip_bytes(format, weight);
+            format->floats(weight, strip, from, depth, packed + lane, PANEL);
         }
         return;
     }
@@ -127,9 +127,7 @@ static void pack_weight(const hearth_weight *weight, int64_t row, int64_t from, 
         for (int64_t r = 0; r < HEARTH_BLOCK; r++) {
             int64_t at = row + block + r;
             if (at < weight->rows) {
-                const uint8_t *bytes = weight->bytes + at * weight->row_bytes;
-                decode_row(weight->format, bytes + from * weight->row_bytes / weight->columns,
-                           depth, decoded + r * HEARTH_DEPTH);
+                weight_row(weight, at, from, depth, decoded + r * HEARTH_DEPTH);
             } else {
                 __builtin_memset(decoded + r * HEARTH_DEPTH, 0, (size_t)depth * sizeof(float));
             }

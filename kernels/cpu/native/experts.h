@@ -96,9 +96,9 @@ static void route(const hearth_team *team, const void *record, const hearth_rows
 static int64_t some_results(const hearth_weight *weight, int64_t at, activation_row x, float *to) {
     int64_t left = weight->rows - at, count = left < LANES ? left : LANES;
     if (weight->is_strips) {
-        const strip_format *format = strips_of(weight->format);
-        int64_t bytes = strip_bytes(format, weight->columns);
-        format->rows(weight->bytes + at / LANES * bytes, weight->columns, &x, &to, 1);
+        const strip_format *format = strips_of(weight);
+        int64_t bytes = strip_bytes(format, weight);
+        format->rows(weight, weight->bytes + at / LANES * bytes, &x, &to, 1);
     } else {
         panel_product panel = panel_of(weight->format);
         for (int64_t i = 0; i < count; i += PANEL_ROWS) {

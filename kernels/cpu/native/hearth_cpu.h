@@ -24,7 +24,7 @@ enum {
     HEARTH_PAGE_ROWS = 256,  /* rows of a KV page; also the cut of attention partials */
 };
 
-/* The numbers that ggml gives its tensor types. */
+/* The numbers that ggml gives its tensor types, and others above 1,000. */
 enum hearth_format {
     HEARTH_F32 = 0,
     HEARTH_F16 = 1,
@@ -42,6 +42,16 @@ enum hearth_format {
     HEARTH_IQ4_XS = 23,
     HEARTH_BF16 = 30,
     HEARTH_MXFP4 = 39,
+    /* Of our own: codes whose scales lie apart, as joined.h says, and a format of scales. */
+    HEARTH_AFFINE2 = 1002,
+    HEARTH_AFFINE3 = 1003,
+    HEARTH_AFFINE4 = 1004,
+    HEARTH_AFFINE5 = 1005,
+    HEARTH_AFFINE6 = 1006,
+    HEARTH_AFFINE8 = 1008,
+    HEARTH_E2M1 = 1010,
+    HEARTH_E4M3 = 1011,
+    HEARTH_E8M0 = 1012,
 };
 
 /* AVX2 includes FMA and F16C, AVX512 includes VNNI. */
@@ -61,7 +71,8 @@ typedef struct {
 } hearth_activations;
 
 /* A weight (rows, columns): row after row of quant blocks as the file stores it, row_bytes each, or
- * strips as hearth_layout lays it out. */
+ * strips as hearth_layout lays it out. Codes whose scales lie apart have a scale (and minimum)
+ * every `group` columns of a row; strips hold them, so that the pointers are then not read. */
 typedef struct {
     const uint8_t *bytes;
     const float *bias; /* rows floats, or NULL */
@@ -70,6 +81,11 @@ typedef struct {
     int64_t row_bytes;
     int32_t format;
     int32_t is_strips;
+    const uint8_t *scales; /* (rows, groups of columns); NULL for 1 */
+    const uint8_t *minima; /* the same; NULL for none */
+    int64_t group;
+    int32_t scale_format; /* of both */
+    int32_t reserved;
 } hearth_weight;
 
 /* Row `id` of the embedding, times `scale`, into `residual`. */

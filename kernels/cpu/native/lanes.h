@@ -99,6 +99,22 @@ static inline words32 words_dot(words32 sum, words32 codes, const int16_t *pair)
     __builtin_memcpy(&both, pair, 4);
     return _mm512_dpwssd_epi32(sum, codes, _mm512_set1_epi32(both));
 }
+/* int16 of 0 to 15 as the int16 that a table of bytes has there */
+static inline words32 words_looked_up(words32 a, const int8_t table[16]) {
+    __m512i values = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)table));
+    return _mm512_srai_epi16(_mm512_slli_epi16(_mm512_shuffle_epi8(values, a), 8), 8);
+}
+/* 2 * LANES floats of 8 bits (E4M3) over 256 */
+static inline void lanes_e4m3(const uint8_t *p, lanes to[2]) {
+    __m512i w = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)p));
+    __m512i size = _mm512_and_si512(w, _mm512_set1_epi16(0x7F));
+    __m512i sign = _mm512_and_si512(_mm512_slli_epi16(w, 8), _mm512_set1_epi16((short)0x8000));
+    __mmask32 none = _mm512_cmpeq_epi16_mask(size, _mm512_set1_epi16(0x7F));
+    __m512i half = _mm512_or_si512(_mm512_slli_epi16(size, 7), sign);
+    half = _mm512_mask_mov_epi16(half, none, _mm512_set1_epi16(-1));
+    to[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(half));
+    to[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1));
+}
 /* the low or high int16 of each lane */
 static inline words32 words_half(words32 a, int high) {
     return _mm512_srai_epi32(high ? a : _mm512_slli_epi32(a, 16), 16);
@@ -230,6 +246,19 @@ static inline words32 words_dot(words32 sum, words32 codes, const int16_t *pair)
     int32_t both;
     __builtin_memcpy(&both, pair, 4);
     return _mm256_add_epi32(sum, _mm256_madd_epi16(codes, _mm256_set1_epi32(both)));
+}
+static inline words32 words_looked_up(words32 a, const int8_t table[16]) {
+    __m256i values = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table));
+    return _mm256_srai_epi16(_mm256_slli_epi16(_mm256_shuffle_epi8(values, a), 8), 8);
+}
+static inline void lanes_e4m3(const uint8_t *p, lanes to[2]) {
+    __m256i w = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)p));
+    __m256i size = _mm256_and_si256(w, _mm256_set1_epi16(0x7F));
+    __m256i sign = _mm256_and_si256(_mm256_slli_epi16(w, 8), _mm256_set1_epi16((short)0x8000));
+    __m256i none = _mm256_cmpeq_epi16(size, _mm256_set1_epi16(0x7F));
+    __m256i half = _mm256_or_si256(_mm256_slli_epi16(size, 7), _mm256_or_si256(sign, none));
+    to[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
+    to[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
 }
 static inline words32 words_half(words32 a, int high) {
     return _mm256_srai_epi32(high ? a : _mm256_slli_epi32(a, 16), 16);

@@ -20,8 +20,7 @@ static void embed(const hearth_team *team, const void *record, const hearth_rows
     int64_t columns = op->weight.columns;
     for (int64_t row = rows->first + team->thread; row < end_of(rows); row += team->threads) {
         float *x = op->residual + row * columns;
-        decode_row(op->weight.format, op->weight.bytes + rows->ids[row] * op->weight.row_bytes,
-                   columns, x);
+        weight_row(&op->weight, rows->ids[row], 0, columns, x);
         for (int64_t k = 0; k < columns; k += LANES) {
             lanes_store(x + k, lanes_mul(lanes_load(x + k), lanes_all(op->scale)));
         }
@@ -100,8 +99,7 @@ static void per_layer(const hearth_team *team, const void *record, const hearth_
     lanes of_embedding = lanes_all(op->embedding_scale), scale = lanes_all(op->scale);
     for (int64_t row = rows->first + team->thread; row < end_of(rows); row += team->threads) {
         float *to = op->to + row * columns;
-        decode_row(op->embedding.format,
-                   op->embedding.bytes + rows->ids[row] * op->embedding.row_bytes, columns, to);
+        weight_row(&op->embedding, rows->ids[row], 0, columns, to);
         for (int64_t at = 0; at < columns; at += op->width) {
             const float *projected = op->projected + row * op->stride + at;
             /* the norm of x * c, eps and all, is that of x with eps / c^2 */
@@ -137,8 +135,8 @@ static void cap(const hearth_team *team, const void *record, const hearth_rows *
 static void one_strips(const hearth_team *team, const hearth_product *op, int part,
                        const hearth_rows *rows) {
     const hearth_weight *weight = &op->weights[part];
-    const strip_format *format = strips_of(weight->format);
-    int64_t bytes = strip_bytes(format, weight->columns), first, last;
+    const strip_format *format = strips_of(weight);
+    int64_t bytes = strip_bytes(format, weight), first, last;
     hearth_share(team, (weight->rows + LANES - 1) / LANES, &first, &last);
     for (int64_t s = first; s < last; s++) {
         int64_t at = s * LANES, left = weight->rows - at, count = left < LANES ? left : LANES;
@@ -150,7 +148,7 @@ static void one_strips(const hearth_team *team, const hearth_product *op, int pa
                 x[n] = activation_row_of(op->from, row + n);
                 each[n] = results[n];
             }
-            format->rows(weight->bytes + s * bytes, weight->columns, x, each, together);
+            format->rows(weight, weight->bytes + s * bytes, x, each, together);
             for (int n = 0; n < together; n++) {
                 float *to = op->output + (row + n) * op->stride + op->offsets[part] + at;
                 for (int64_t i = 0; i < count; i++) {
@@ -560,21 +558,20 @@ static void decode(const hearth_team *team, const hearth_decoding *work) {
     int64_t first, last;
     hearth_share(team, work->rows, &first, &last);
     for (int64_t row = first; row < last; row++) {
-        const uint8_t *from = weight->bytes + (work->first + row) * weight->row_bytes;
-        decode_row(weight->format, from, weight->columns, work->to + row * work->to_stride);
+        weight_row(weight, work->first + row, 0, weight->columns, work->to + row * work->to_stride);
     }
 }
 
 static int64_t layout_bytes(const hearth_weight *weight) {
-    const strip_format *format = strips_of(weight->format);
+    const strip_format *format = strips_of(weight);
     int64_t strips = (weight->rows + LANES - 1) / LANES;
-    return format != 0 ? strips * strip_bytes(format, weight->columns) : 0;
+    return format != 0 ? strips * strip_bytes(format, weight) : 0;
 }
 
 static void layout(const hearth_team *team, const hearth_laying *work) {
     const hearth_weight *weight = work->weight;
-    const strip_format *format = strips_of(weight->format);
-    int64_t bytes = strip_bytes(format, weight->columns), first, last;
+    const strip_format *format = strips_of(weight);
+    int64_t bytes = strip_bytes(format, weight), first, last;
     hearth_share(team, (weight->rows + LANES - 1) / LANES, &first, &last);
     for (int64_t s = first; s < last; s++) {
         format->layout(weight, s, work->to + s * bytes);

@@ -18,7 +18,8 @@ static const int64_t LAYOUT[] = {
 
     SIZE(hearth_weight), AT(hearth_weight, bytes), AT(hearth_weight, bias),
     AT(hearth_weight, rows), AT(hearth_weight, columns), AT(hearth_weight, row_bytes),
-    AT(hearth_weight, format), AT(hearth_weight, is_strips), END,
+    AT(hearth_weight, format), AT(hearth_weight, is_strips), AT(hearth_weight, scales), AT(hearth_weight, minima),
+    AT(hearth_weight, group), AT(hearth_weight, scale_format), AT(hearth_weight, reserved), END,
 
     SIZE(hearth_embed), AT(hearth_embed, weight), AT(hearth_embed, residual),
     AT(hearth_embed, scale), AT(hearth_embed, reserved), END,

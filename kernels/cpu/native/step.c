@@ -43,6 +43,8 @@ int32_t hearth_has_format(int32_t format) {
         case HEARTH_Q4_0: case HEARTH_Q4_1: case HEARTH_Q5_0: case HEARTH_Q5_1: case HEARTH_Q8_0:
         case HEARTH_Q2_K: case HEARTH_Q3_K: case HEARTH_Q4_K: case HEARTH_Q5_K: case HEARTH_Q6_K:
         case HEARTH_IQ4_NL: case HEARTH_IQ4_XS: case HEARTH_MXFP4:
+        case HEARTH_AFFINE2: case HEARTH_AFFINE3: case HEARTH_AFFINE4: case HEARTH_AFFINE5:
+        case HEARTH_AFFINE6: case HEARTH_AFFINE8: case HEARTH_E2M1: case HEARTH_E4M3:
             return 1;
     }
     return 0;

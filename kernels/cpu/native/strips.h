@@ -157,6 +157,9 @@ static inline __attribute__((always_inline)) words32 strip_pair(const uint8_t *w
                                                                 int bits8, int high) {
     if (bits8) {
         words32 w = words_load(words + p / 2 * 4 * LANES);
+        if (bits8 == 2) { /* without a sign */
+            return p % 2 ? words_shift_right(w, 8) : words_and(w, 0x00FF00FF);
+        }
         return words_shift_signed(p % 2 ? w : words_shift_left(w, 8), 8);
     }
     words32 w = words_load(words + p / 4 * 4 * LANES);
@@ -248,8 +251,9 @@ HEARTH_STRIP_FORMATS(DEFINE_STRIP_DOT)
 /* Columns [from, from + depth) of one strip as floats, [k * stride + row], each rounded as the
  * reference decoder rounds it. */
 #define DEFINE_STRIP_FLOATS(F)                                                                   \
-    static void F##_strip_floats(const uint8_t *strip, int64_t from, int64_t depth, float *to,   \
-                                 int64_t stride) {                                               \
+    static void F##_strip_floats(const hearth_weight *weight, const uint8_t *strip, int64_t from, \
+                                 int64_t depth, float *to, int64_t stride) {                     \
+        (void)weight;                                                                            \
         int64_t block_columns = HEARTH_GROUP * F##_GROUPS;                                       \
         for (int64_t k = from; k < from + depth; k += HEARTH_GROUP) {                            \
             const uint8_t *block = strip + k / block_columns * F##_BLOCK_BYTES;                  \
@@ -276,14 +280,16 @@ typedef struct {
     int32_t columns_a_block;
     int32_t block_bytes;
     void (*layout)(const hearth_weight *weight, int64_t strip, uint8_t *to);
-    void (*rows)(const uint8_t *strip, int64_t columns, const activation_row *x,
+    void (*rows)(const hearth_weight *weight, const uint8_t *strip, const activation_row *x,
                  float *const *results, int count);
-    void (*floats)(const uint8_t *strip, int64_t from, int64_t depth, float *to, int64_t stride);
+    void (*floats)(const hearth_weight *weight, const uint8_t *strip, int64_t from, int64_t depth,
+                   float *to, int64_t stride);
 } strip_format;
 
 #define DEFINE_STRIP_FORMAT(F)                                                                   \
-    static void F##_strip(const uint8_t *strip, int64_t columns, const activation_row *x,        \
-                          float *const *results, int count) {                                    \
+    static void F##_strip(const hearth_weight *weight, const uint8_t *strip,                     \
+                          const activation_row *x, float *const *results, int count) {           \
+        int64_t columns = weight->columns;                                                       \
         switch (count) {                                                                         \
             case 1: F##_strip_rows(strip, columns, x, results, 1); break;                        \
             case 2: F##_strip_rows(strip, columns, x, results, 2); break;                        \
@@ -298,14 +304,5 @@ HEARTH_STRIP_FORMATS(DEFINE_STRIP_FORMAT)
 #define STRIP_CASE(F)  \
     case HEARTH_##F:   \
         return &F##_STRIPS;
-
-static inline const strip_format *strips_of(int32_t format) {
-    switch (format) { HEARTH_STRIP_FORMATS(STRIP_CASE) }
-    return 0;
-}
-
-static inline int64_t strip_bytes(const strip_format *format, int64_t columns) {
-    return columns / format->columns_a_block * format->block_bytes;
-}
 
 #endif
