@@ -19,7 +19,8 @@ _PICKLE = (
 )
 _KINDS: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"lmgg|fmgg|tjgg|algg|ggml|ggmf|ggjt|ggla"), _OLD_FORMAT),
-    (re.compile(rb"PK\x03\x04|\x80[\x02-\x05]"), _PICKLE),
+    # A safetensors header may be as long as the first bytes of a pickle say.
+    (re.compile(rb"PK\x03\x04|\x80[\x02-\x05](?!..\0{4}\{)", re.DOTALL), _PICKLE),
     (
         re.compile(rb"\s*<(!doctype|html|head|\?xml)", re.IGNORECASE),
         "a web page that was saved instead of the model; download it again",

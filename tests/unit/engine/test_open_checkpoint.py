@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 from struct import pack
 
@@ -10,6 +11,7 @@ import gguf
 import pytest
 
 from engine.checkpoint.facts import checkpoint_facts
+from engine.checkpoint.foreign import foreign_kind
 from engine.checkpoint.open import model_files, open_checkpoint
 from engine.errors import CheckpointError, CheckpointUnreadable, UnsupportedFormat
 from tests.helpers.gguf_edit import (
@@ -79,6 +81,15 @@ def test_every_foreign_file_has_a_sentence_of_its_own(tmp_path: Path) -> None:
         path.write_bytes(FOREIGN[name][0])
         sentences.add(_refusal(path))
     assert len(sentences) == 7
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_a_header_as_long_as_a_pickle_begins_is_no_pickle(protocol: int) -> None:
+    """0x80 and a protocol's number: a length of 640, 896, 1,152 or 1,408 bytes, as it happens."""
+    length = 0x80 + (protocol << 8)
+    assert foreign_kind(pack("<Q", length) + b'{"a":{"dtype":"F32"') is None
+    pickled = pickle.dumps({"a": bytes(200)}, protocol)
+    assert "PyTorch pickle" in (foreign_kind(pickled) or "")
 
 
 def test_a_gguf_file_opens_under_any_name(tmp_path: Path, script: Path) -> None:
