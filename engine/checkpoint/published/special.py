@@ -60,7 +60,6 @@ class SpecialTokens:
             ("config.json", text if isinstance(text, dict) else {}),
             ("generation_config.json", generation_config),
         )
-        self._ids = {token: index for index, token in enumerate(vocabulary.tokens) if token}
 
     def named(self, role: str) -> int | None:
         """The id of a role ("bos_token"), None where the files give it to no token.
@@ -98,14 +97,16 @@ class SpecialTokens:
 
     def _by_text(self, role: str, value: str | AddedToken | None) -> int | None:
         text = value.content if isinstance(value, AddedToken) else value
-        if text is None:
+        if not text:
             return None
-        if text not in self._ids:
+        try:
+            return self._vocabulary.tokens.index(text)
+        except ValueError as error:
             raise json_refusal(
                 "tokenizer_config.json",
-                f"names {quoted(text)} as {role}, which is none of the {len(self._ids)} tokens",
-            )
-        return self._ids[text]
+                f"names {quoted(text)} as {role}, which is none of the "
+                f"{len(self._vocabulary.tokens)} tokens",
+            ) from error
 
     def _configured(self, key: str) -> Iterator[int]:
         """Ids that the configs give, those of the embedding's padding left out."""

@@ -120,6 +120,9 @@ def with_markers(vocabulary: Vocabulary, added: Iterable[AddedToken], refuse: Re
     Raises:
         CheckpointUnreadable: an id out of bounds or of another token, a token of another id.
     """
+    added = tuple(added)
+    if all(_is_marker(vocabulary, marker) for marker in added):
+        return vocabulary
     tokens, types = list(vocabulary.tokens), list(vocabulary.token_types)
     flags, known = dict(vocabulary.flags), {token: i for i, token in enumerate(tokens) if token}
     for marker in sorted(added, key=lambda one: one.id):
@@ -144,6 +147,12 @@ def with_markers(vocabulary: Vocabulary, added: Iterable[AddedToken], refuse: Re
     return replace(
         vocabulary, tokens=tuple(tokens), token_types=tuple(types), scores=scores, flags=flags
     )
+
+
+def _is_marker(vocabulary: Vocabulary, marker: AddedToken) -> bool:
+    """Whether the vocabulary's own file has the marker at that id."""
+    known = vocabulary.tokens[marker.id : marker.id + 1] == (marker.content,)
+    return known and marker.id >= 0 and vocabulary.token_types[marker.id] not in (NORMAL, UNUSED)
 
 
 def _by_id(ids: Mapping[str, int], refuse: Refuse) -> tuple[str, ...]:

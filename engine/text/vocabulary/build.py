@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from tokenizers import Tokenizer as Engine
@@ -66,19 +67,24 @@ def build(facts: TokenizerFacts, types: list[int], cache: Path | None) -> Built:
 
 def known_merges(facts: TokenizerFacts, vocabulary: Mapping[str, int]) -> tuple[Merges, int]:
     """Merges of known tokens, best first, and how many others there are."""
-    merges, lost = [], 0
-    for merge in facts.merges:
-        if isinstance(merge, str):
-            # A token may itself begin with a space, so the cut is the first one after the start.
-            cut = merge.find(" ", 1)
-            left, right = (merge[:cut], merge[cut + 1 :]) if cut > 0 else ("", "")
-        else:
-            left, right = merge
-        if left in vocabulary and right in vocabulary and left + right in vocabulary:
-            merges.append((left, right))
-        else:
-            lost += 1
-    return merges, lost
+    merges = list(map(_pair, facts.merges))
+    whole = (left + right for left, right in merges)
+    if all(map(vocabulary.__contains__, chain(chain.from_iterable(merges), whole))):
+        return merges, 0
+    known = [
+        (left, right)
+        for left, right in merges
+        if left in vocabulary and right in vocabulary and left + right in vocabulary
+    ]
+    return known, len(merges) - len(known)
+
+
+def _pair(merge: str | tuple[str, str]) -> tuple[str, str]:
+    if isinstance(merge, tuple):
+        return merge
+    # A token may itself begin with a space, so the cut is the first one after the start.
+    cut = merge.find(" ", 1)
+    return (merge[:cut], merge[cut + 1 :]) if cut > 0 else ("", "")
 
 
 def _ruled(facts: TokenizerFacts) -> bool:
@@ -91,14 +97,14 @@ def _steps(facts: TokenizerFacts) -> StepPair:
 
 
 def _model(
-    facts: TokenizerFacts, vocabulary: Mapping[str, int], merges: Merges, ignore_merges: bool
+    facts: TokenizerFacts, vocabulary: dict[str, int], merges: Merges, ignore_merges: bool
 ) -> models.BPE:
     if facts.model == "gpt2":
         # Without an unknown token: what cannot be spelled is left out, never a control token.
-        return models.BPE(dict(vocabulary), merges, ignore_merges=ignore_merges)
+        return models.BPE(vocabulary, merges, ignore_merges=ignore_merges)
     unknown = None if facts.unknown_id is None else facts.tokens[facts.unknown_id]
     return models.BPE(
-        dict(vocabulary),
+        vocabulary,
         merges,
         unk_token=unknown or None,
         fuse_unk=facts.cut is None or facts.cut.fuse_unknown,
