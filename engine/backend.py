@@ -83,9 +83,14 @@ def _torch_runner(parts: RunnerParts) -> Runner:
     tensors = [parts.source.tensors[name] for name in shapes]
     size = sum(4 * math.prod(facts.shape) for facts in tensors)
     lease = parts.resources.enter_context(parts.ledger.reserve(WEIGHTS, {RAM: size}))
-    parts.progress(0, size)
-    weights = Weights(parts.source)
-    products = DequantizedProducts(parts.spec, weights)
+    weights, done = Weights(parts.source), 0
+
+    def made(decoded_bytes: int) -> None:
+        nonlocal done
+        done += decoded_bytes
+        parts.progress(min(done, size), size)
+
+    products = DequantizedProducts(parts.spec, weights, made)
     parts.resources.callback(products.close)
     lease.commit()
     parts.progress(size, size)

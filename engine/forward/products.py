@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import torch
@@ -45,8 +45,10 @@ class DequantizedProducts:
     projection) is decoded once; products of one run of its rows are views of it.
     """
 
-    def __init__(self, spec: ModelSpec, weights: Weights) -> None:
-        """Decode all weights of ``spec``; 4 bytes an element."""
+    def __init__(
+        self, spec: ModelSpec, weights: Weights, made: Callable[[int], None] | None = None
+    ) -> None:
+        """Decode all weights of ``spec``; ``made`` is told the bytes after each tensor."""
         self._transposed: dict[Linear, torch.Tensor] = {}
         self._biases: dict[Linear, torch.Tensor] = {}
         sharing: dict[str, dict[Linear, None]] = {}
@@ -56,6 +58,8 @@ class DequantizedProducts:
                 self._biases[linear] = _cut(weights.vector(linear.bias), linear.rows)
         for parts in sharing.values():
             self._transposed |= {part: rows.t() for part, rows in _decoded(weights, list(parts))}
+            if made is not None:
+                made(4 * sum(self._transposed[part].numel() for part in parts))
 
     def multiply(self, x: torch.Tensor, linear: Linear) -> torch.Tensor:
         """See ``Products.multiply``."""

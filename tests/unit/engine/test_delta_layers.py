@@ -14,7 +14,8 @@ from engine.errors import InvariantBroken
 from engine.forward import DequantizedProducts, TorchForward, TorchRunner, Weights
 from engine.models.spec import DeltaSpec, ModelSpec
 from tests.helpers.checkpoints.variants import make, random_ids
-from tests.helpers.handmade_specs import qwen_spec, source_of
+from tests.helpers.handmade.parts import source_of
+from tests.helpers.handmade.qwen import qwen_spec
 from tests.helpers.lone_model import LoneModel, relative_l2
 from tests.helpers.memory_source import MemorySource
 

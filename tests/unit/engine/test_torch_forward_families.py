@@ -12,7 +12,9 @@ from transformers import PreTrainedModel
 
 from engine.models.spec import DeltaSpec, HeadOrder, ModelSpec
 from tests.helpers.checkpoints.variants import make, random_ids, reference_logits
-from tests.helpers.handmade_specs import arrays_of, gemma4_spec, qwen_spec, source_of
+from tests.helpers.handmade.gemma4 import gemma4_spec
+from tests.helpers.handmade.parts import arrays_of, source_of
+from tests.helpers.handmade.qwen import qwen_spec
 from tests.helpers.lone_model import LoneModel, relative_l2
 from tests.helpers.memory_source import MemorySource
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 import numpy as np
@@ -27,7 +27,9 @@ from engine.models.spec import (
     Norm,
 )
 from tests.helpers.checkpoints.variants import make, random_ids
-from tests.helpers.handmade_specs import gemma4_spec, qwen_spec, source_of
+from tests.helpers.handmade.gemma4 import gemma4_spec
+from tests.helpers.handmade.parts import source_of
+from tests.helpers.handmade.qwen import qwen_spec
 from tests.helpers.lone_model import LoneModel, relative_l2
 from tests.helpers.memory_source import MemorySource
 
@@ -49,8 +51,10 @@ class CountedWeights(Weights):
 class CountedProducts(DequantizedProducts):
     """Remembers which weights were multiplied by how many rows."""
 
-    def __init__(self, spec: ModelSpec, weights: Weights) -> None:
-        super().__init__(spec, weights)
+    def __init__(
+        self, spec: ModelSpec, weights: Weights, made: Callable[[int], None] | None = None
+    ) -> None:
+        super().__init__(spec, weights, made)
         self.rows: dict[str, int] = {}
 
     def multiply(self, x: torch.Tensor, linear: Linear) -> torch.Tensor:
@@ -92,6 +96,19 @@ def test_rows_in_many_runs_are_gathered_once_and_nothing_else_is_kept() -> None:
     assert torch.equal(rows.sort(0).values, whole.sort(0).values)
     assert torch.equal(rows[:12], whole[:12])
     assert torch.equal(rows[12:24], whole[2 * 12 + 4 * 20 :][:12])
+
+
+@pytest.mark.parametrize("name", ["gemma4 experts", "qwen3_next"])
+def test_the_bytes_that_are_told_while_decoding_are_those_that_are_kept(name: str) -> None:
+    model = reference(name)
+    spec, told = (gemma4_spec if "gemma" in name else qwen_spec)(model), list[int]()
+    products = CountedProducts(spec, Weights(source_of(model)), told.append)
+    kept = {}
+    for linear in linears(spec):
+        storage = products.matrix(linear).untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+    assert sum(told) == sum(kept.values())
+    assert len(told) == len({linear.weight for linear in linears(spec)})
 
 
 @pytest.mark.parametrize("asks", [False, True])
