@@ -24,10 +24,11 @@ class ExpertSizes:
 
 def experts(tensors: TensorNames, stem: str, sizes: ExpertSizes) -> tuple[FeedForwardSpec, ...]:
     """The experts below ``stem`` ("blk.0.ffn"), each tensor checked before any is listed."""
-    if tensors.has(f"{stem}_gate_up_exps.weight"):
-        return _fused(tensors, stem, sizes)
     if tensors.has(f"{stem}_gate.0.weight"):
         return tuple(_single(tensors, stem, index, sizes) for index in range(sizes.count))
+    stacks = (f"{stem}_gate_exps.weight", f"{stem}_up_exps.weight")
+    if not any(tensors.has(name) for name in stacks):
+        return _fused(tensors, stem, sizes)
     inner = (sizes.count, sizes.width, sizes.hidden)
     gate = tensors.checked(f"{stem}_gate_exps.weight", inner)
     up = tensors.checked(f"{stem}_up_exps.weight", inner)
@@ -59,12 +60,13 @@ def _fused(tensors: TensorNames, stem: str, sizes: ExpertSizes) -> tuple[FeedFor
 
 
 def _single(tensors: TensorNames, stem: str, index: int, sizes: ExpertSizes) -> FeedForwardSpec:
-    return _expert(
-        sizes,
-        tensors.linear(f"{stem}_gate.{index}", sizes.width, sizes.hidden),
-        tensors.linear(f"{stem}_up.{index}", sizes.width, sizes.hidden),
-        tensors.linear(f"{stem}_down.{index}", sizes.hidden, sizes.width),
+    """No biases are looked for, which no family has here: there may be 75,000 such products."""
+    inward, outward = (sizes.width, sizes.hidden), (sizes.hidden, sizes.width)
+    gate, up, down = (
+        Linear(tensors.checked(f"{stem}_{part}.{index}.weight", shape))
+        for part, shape in (("gate", inward), ("up", inward), ("down", outward))
     )
+    return _expert(sizes, gate, up, down)
 
 
 def _down_stack(tensors: TensorNames, stem: str, sizes: ExpertSizes) -> str:
