@@ -33,7 +33,9 @@ class CheckpointPrompts:
         self._template = template
         self._defaults = defaults
         named = {index for index in defaults.suppressed_ids if 0 <= index < vocabulary}
-        self._suppressed = tuple(sorted(named | set(range(tokenizer.size, vocabulary))))
+        holes = {index for index in tokenizer.hole_ids if index < vocabulary}
+        padding = set(range(tokenizer.size, vocabulary))
+        self._suppressed = tuple(sorted(named | holes | padding))
 
     def prepare(self, wish: Generate, arrived_ns: int) -> tuple[Request, ReplyText]:
         """Render, tokenize and check a wish.

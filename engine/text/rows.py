@@ -120,7 +120,8 @@ class PromptRows:
 
     def _continues(self, before: Known) -> bool:
         """Whether text after this stretch follows other text rather than a control token."""
-        return not self._tokenizer.is_control(before.ids[-1])
+        once = self._tokenizer.prefix_once
+        return once or not self._tokenizer.is_control(before.ids[-1])
 
     def _begin(self, bos: int) -> None:
         if self.rows.ids[:1] != [bos]:

@@ -36,8 +36,8 @@ class Tokenizer:
         bos_id, eos_id: as the file names them, None where it does not.
         end_ids: every id that ends a turn.
         add_bos: whether a prompt begins with ``bos_id``.
-        size: number of ids.
         control_ids: ids that a reply never shows.
+        hole_ids: ids that have no token and so are never drawn.
         markers: finds control tokens spelled in a text.
         notes: what a person should know about how the file's tokenizer was read.
     """
@@ -57,14 +57,23 @@ class Tokenizer:
         self.eos_id = facts.eos_id
         self.end_ids: tuple[int, ...] = tuple(sorted(end_ids(facts)))
         self.add_bos = facts.add_bos and facts.bos_id is not None
-        self.size = len(facts.tokens)
         self._tokens = facts.tokens
         self._types = mended_types(facts)
-        built = build(facts, self._types, cache)
-        self.notes = built.notes
-        self._engine, self._pieces, self._steps = built.engine, built.pieces, built.steps
+        self._built = build(facts, self._types, cache)
+        self.notes = self._built.notes
         self._continued = False
+        self.hole_ids = frozenset(i for i, token in enumerate(facts.tokens) if not token)
         self._add_markers(facts)
+
+    @property
+    def size(self) -> int:
+        """Number of ids."""
+        return len(self._tokens)
+
+    @property
+    def prefix_once(self) -> bool:
+        """Whether only the very first text gets a space before it, not each one after a marker."""
+        return self._built.steps.once
 
     def encode(self, text: str, *, special: bool, continued: bool = False) -> list[int]:
         """Ids of a text, without BOS or EOS.
@@ -81,8 +90,8 @@ class Tokenizer:
         """Like ``encode``, with the characters behind each id."""
         text = clean(text)
         self._set_continued(continued)
-        self._engine.encode_special_tokens = not special
-        found = self._engine.encode(text, add_special_tokens=False)
+        self._built.engine.encode_special_tokens = not special
+        found = self._built.engine.encode(text, add_special_tokens=False)
         starts, ends = zip(*found.offsets, strict=True) if found.ids else ((), ())
         encoded = Encoded(found.ids, list(starts), list(ends))
         if special or self.control_ids.isdisjoint(encoded.ids):
@@ -91,7 +100,7 @@ class Tokenizer:
 
     def find(self, token: str) -> int | None:
         """The id of a marker (control or user-defined token) by its text."""
-        index = self._engine.token_to_id(token)
+        index = self._built.engine.token_to_id(token)
         known = index is not None and self._types[index] in MARKER_KINDS
         return index if known else None
 
@@ -105,11 +114,11 @@ class Tokenizer:
 
     def token_bytes(self, index: int) -> bytes:
         """The bytes that a token stands for; a marker's are its own text."""
-        return self._pieces.token_bytes(index)
+        return self._built.pieces.token_bytes(index)
 
     def decoder(self) -> Decoder:
         """A fresh decoder for one run of ids; it does not skip markers."""
-        return self._pieces.decoder()
+        return self._built.pieces.decoder()
 
     def decode(self, ids: Sequence[int], *, skip_control: bool = True) -> str:
         """The text of a run of ids in the middle of a text: a leading space stays."""
@@ -121,16 +130,17 @@ class Tokenizer:
         tokens, types, odd = self._tokens, self._types, facts.marker_flags
         chosen = [i for i, kind in enumerate(types) if kind in MARKER_KINDS and tokens[i]]
         plain = MarkerFlags()
-        self._engine.add_tokens(
+        self._built.engine.add_tokens(
             [_added(tokens[i], odd.get(i, plain), types[i] != USER_DEFINED) for i in chosen]
         )
         self.control_ids = frozenset(i for i in chosen if types[i] != USER_DEFINED)
-        self.markers = Markers({tokens[i]: i for i in self.control_ids}, odd)
+        self.markers = Markers({tokens[i]: i for i in chosen if i in self.control_ids}, odd)
 
     def _set_continued(self, continued: bool) -> None:
-        if continued != self._continued and self._steps.fresh is not self._steps.continued:
+        steps = self._built.steps
+        if continued != self._continued and steps.fresh is not steps.continued:
             self._continued = continued
-            (self._steps.continued if continued else self._steps.fresh).apply(self._engine)
+            (steps.continued if continued else steps.fresh).apply(self._built.engine)
 
     def _without_control(self, text: str, encoded: Encoded) -> Encoded:
         """Spell out control tokens that merges alone built from a person's text."""
@@ -151,7 +161,7 @@ class Tokenizer:
 
     def _letter(self, letter: str, place: int) -> list[tuple[int, int, int]]:
         self._set_continued(True)
-        found = self._engine.encode(letter, add_special_tokens=False).ids
+        found = self._built.engine.encode(letter, add_special_tokens=False).ids
         return [(index, place, place + 1) for index in found]
 
 

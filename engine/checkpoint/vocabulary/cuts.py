@@ -154,10 +154,16 @@ def cut_steps(step: PreTokenizer | None) -> Iterator[PreTokenizer]:
         yield step
 
 
+def puts_space(cut: CutFacts) -> bool:
+    """Whether a space is put before a text that does not follow other text."""
+    put = any(isinstance(step, Prepend) for step in normalizer_steps(cut.normalizer))
+    return put or any(_without_prefix(step) != step for step in cut_steps(cut.pre_tokenizer))
+
+
 def continued(cut: CutFacts) -> CutFacts:
     """The same for text that follows other text: no space is put before it."""
-    kept = [s for s in normalizer_steps(cut.normalizer) if not isinstance(s, Prepend)]
-    cuts = [_without_prefix(s) for s in cut_steps(cut.pre_tokenizer)]
+    kept = [step for step in normalizer_steps(cut.normalizer) if not isinstance(step, Prepend)]
+    cuts = [_without_prefix(step) for step in cut_steps(cut.pre_tokenizer)]
     return replace(
         cut,
         normalizer=NormalizerSequence(tuple(kept)) if kept else None,

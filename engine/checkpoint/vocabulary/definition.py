@@ -17,12 +17,12 @@ from engine.checkpoint.vocabulary.cuts import (
     CutFacts,
     Metaspace,
     Normalizer,
-    Prepend,
     PreTokenizer,
     Replace,
     Split,
     cut_steps,
     normalizer_steps,
+    puts_space,
 )
 from engine.checkpoint.vocabulary.pattern import pattern_problem
 from engine.checkpoint.vocabulary.table import (
@@ -116,14 +116,15 @@ def _vocabulary(file: _File, model: _Model, refuse: Refuse) -> Vocabulary:
         unknown=model.unk_token,
         bytes_spelled=not bytes_named,
     )
+    cut = CutFacts(file.normalizer, file.pre_tokenizer, model.ignore_merges, model.fuse_unk)
     return Vocabulary(
         model="gpt2" if bytes_named else "gemma4",
         tokens=table.tokens,
         token_types=table.types,
         merges=model.merges,
         unknown_id=None if model.unk_token is None else _index(table.tokens, model.unk_token),
-        cut=CutFacts(file.normalizer, file.pre_tokenizer, model.ignore_merges, model.fuse_unk),
-        add_space_prefix=_puts_space(file),
+        cut=cut,
+        add_space_prefix=puts_space(cut),
         flags=table.flags,
         begins_with=_first_token(file, refuse),
     )
@@ -172,17 +173,6 @@ def _spaces_spelled(file: _File) -> bool:
         if isinstance(step, Metaspace)
     )
     return any((*replaced, *swapped))
-
-
-def _puts_space(file: _File) -> bool:
-    """Whether a space is put before a text."""
-    put = [isinstance(step, Prepend) for step in normalizer_steps(file.normalizer)]
-    for step in cut_steps(file.pre_tokenizer):
-        if isinstance(step, ByteLevel):
-            put.append(step.add_prefix_space)
-        elif isinstance(step, Metaspace):
-            put.append(step.prepend_scheme != "never")
-    return any(put)
 
 
 def _first_token(file: _File, refuse: Refuse) -> str | None:

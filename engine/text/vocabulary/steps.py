@@ -46,10 +46,15 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class StepPair:
-    """Steps of a text that begins afresh, and of one that follows other text."""
+    """Steps of a text that begins afresh, and of one that follows other text.
+
+    Attributes:
+        once: only a prompt's very first text begins afresh, not each one after a marker.
+    """
 
     fresh: Steps
     continued: Steps
+    once: bool = False
 
 
 def rule_steps(rule: Rule) -> StepPair:
@@ -69,11 +74,16 @@ def space_steps(facts: TokenizerFacts) -> StepPair:
 
 def published_steps(cut: cuts.CutFacts) -> StepPair:
     """Those that the file says itself."""
+    fresh = Steps(_normalizer(cut.normalizer), _pre_tokenizer(cut.pre_tokenizer))
+    if not cuts.puts_space(cut):
+        return StepPair(fresh, fresh)
     after = cuts.continued(cut)
-    return StepPair(
-        Steps(_normalizer(cut.normalizer), _pre_tokenizer(cut.pre_tokenizer)),
-        Steps(_normalizer(after.normalizer), _pre_tokenizer(after.pre_tokenizer)),
+    continued = Steps(_normalizer(after.normalizer), _pre_tokenizer(after.pre_tokenizer))
+    once = any(
+        isinstance(step, cuts.Metaspace) and step.prepend_scheme == "first"
+        for step in cuts.cut_steps(cut.pre_tokenizer)
     )
+    return StepPair(fresh, continued, once)
 
 
 def _normalizer(step: cuts.Normalizer | None) -> normalizers.Normalizer | None:
