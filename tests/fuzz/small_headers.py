@@ -6,6 +6,7 @@ a whole model of a few blocks for each family, with its numbers in their widest 
 
 from __future__ import annotations
 
+from tests.fuzz.gemma4_headers import gemma4_images
 from tests.fuzz.hybrid_headers import hybrid_images
 from tests.helpers.gguf_edit import (
     BOOL,
@@ -35,7 +36,8 @@ _TYPES = {0: 4, 1: 2, 2: 18, 8: 34, 12: 144, 30: 2, 39: 17}
 def small_images() -> list[Image]:
     """The files, in the order of the module's first lines."""
     plain = [_every_value(), _byte_level_model(), _spm_model()]
-    return [*plain, _family("llama"), _family("gemma3"), *hybrid_images()]
+    families = [_family("llama"), _family("gemma3"), *hybrid_images(), *gemma4_images()]
+    return [*plain, *families]
 
 
 def _every_value() -> Image:

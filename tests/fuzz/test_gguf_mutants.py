@@ -13,6 +13,7 @@ from engine.checkpoint.gguf_split import joint_table
 from engine.checkpoint.source import CheckpointSource
 from engine.errors import CheckpointUnreadable
 from engine.models import model_spec
+from tests.fuzz.gemma4_headers import gemma4_images
 from tests.fuzz.gguf_mutants import Tally, judge, run_real, run_small
 from tests.fuzz.hybrid_headers import hybrid_images
 from tests.helpers.gguf_edit import Image
@@ -36,6 +37,16 @@ def test_the_seeds_of_hybrid_models_are_whole(image: Image) -> None:
     assert len(spec.layers) == 2
     assert spec.recurrent is not None and spec.attentions
     assert "draft layer" in spec.notes[0]
+
+
+@pytest.mark.parametrize("image", gemma4_images())
+def test_the_seeds_of_gemma4_are_whole(image: Image) -> None:
+    raw = image.to_bytes()
+    part = Part(Path("seed.gguf"), raw, parse_header(raw, "seed.gguf"))
+    spec = model_spec(GGUFCheckpoint([part], joint_table([part])))
+    assert len(spec.groups) == 2
+    assert spec.notes == ()
+    assert (spec.per_layer is None) is (len(spec.layers[0].branches) == 2)
 
 
 def test_20000_mutated_small_headers_give_typed_errors_or_consistent_files() -> None:
