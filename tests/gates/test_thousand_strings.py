@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import decoders
 
 from engine.checkpoint.gguf_header import parse_header
 from engine.checkpoint.gguf_tokenizer import tokenizer_facts
@@ -40,6 +42,11 @@ SOURCES = {
     "smol": "smol",
     "gemma4": "gemma-4",
 }
+DECODERS = (
+    decoders.ByteLevel(),
+    decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]),
+)
+"""Those of published files: byte-level ones, and Gemma's."""
 MODEL_TYPES = {"qwen3": "qwen3", "qwen3.5": "qwen3_5", "llama3": "llama", "gemma4": "gemma4"}
 
 
@@ -103,6 +110,31 @@ def vectors(name: str) -> Iterator[tuple[str, list[int]]]:
     lines = Path(f"{stem}.out").read_text("utf-8").split("\n")
     for text, line in zip(texts, lines, strict=False):
         yield text, [int(word) for word in line.split()]
+
+
+@pytest.mark.parametrize("name", ["qwen2", "gemma-4", "llama-bpe"])
+def test_random_ids_stream_as_the_reference_decodes_them(name: str) -> None:
+    """Whatever the ids spell, no piece ends inside a character and invalid bytes are U+FFFD."""
+    tokenizer, draw = built(name), random.Random(5)
+    known = [index for index in range(tokenizer.size) if tokenizer.token_text(index)]
+    byte_like = [index for index in known if len(tokenizer.token_bytes(index)) == 1]
+    for _ in range(400):
+        ids = draw.choices(draw.choice((known, byte_like)), k=draw.randrange(1, 60))
+        decoder = tokenizer.decoder()
+        pieces = [*map(decoder.push, ids), decoder.finish()]
+        spelled_out = [tokenizer.token_text(index) for index in ids]
+        assert "".join(pieces) == DECODERS[name == "gemma-4"].decode(spelled_out)
+        assert tokenizer.decode(ids, skip_control=False) == "".join(pieces)
+
+
+@pytest.mark.parametrize("name", ["qwen2", "gemma-4", "llama-bpe"])
+def test_a_thousand_strings_stream_in_whole_characters(name: str) -> None:
+    tokenizer = built(name)
+    for text in map(partial(composed, name), STRINGS):
+        decoder = tokenizer.decoder()
+        pieces = [*map(decoder.push, tokenizer.encode(text, special=False)), decoder.finish()]
+        assert "".join(pieces) == text
+        assert sum(piece.count("\ufffd") for piece in pieces) == text.count("\ufffd")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
