@@ -32,8 +32,7 @@ BODIES = (
     ("", ""),
 )
 """What may stand before the names of a published checkpoint's body, and before its head."""
-DRAFT_PARTS = ("mtp.",)
-"""How the names of a draft (multi-token prediction) layer begin, after the body's own prefix."""
+_DRAFT = re.compile(r"(?:(?:language_model|model)\.)*mtp\.")
 _NUMBERS = re.compile(r"(?<=\.)\d+(?=\.|$)")
 _LAYER = re.compile(r"blk\.(\d+)\.")
 DERIVED = (".attn_rot_embd", ".rotary_emb.inv_freq")
@@ -184,15 +183,8 @@ def _bodies(source: CheckpointSource) -> tuple[str, str]:
 
 
 def _draft_part(name: str, draft_layers: range) -> bool:
-    name = name.removeprefix("language_model.").removeprefix("model.")
-    name = name.removeprefix("language_model.")
     layer = _LAYER.match(name)
-    return name.startswith(DRAFT_PARTS) or (layer is not None and int(layer[1]) in draft_layers)
-
-
-def is_picture_part(name: str) -> bool:
-    """Whether a tensor belongs to what reads pictures."""
-    return name.removeprefix("model.").startswith(PICTURE_PARTS)
+    return bool(_DRAFT.match(name)) or (layer is not None and int(layer[1]) in draft_layers)
 
 
 def _other_part(name: str) -> bool:

@@ -112,12 +112,12 @@ def read_delta_rule(
     kernel = keys.count("ssm.conv_kernel")
     if kernel < 2:
         raise keys.refusal("ssm.conv_kernel", "2 or more inputs a convolution")
-    if keys.has("ssm.inner_size") and keys.count("ssm.inner_size") % value_heads:
-        raise keys.refusal("ssm.inner_size", f"a multiple of the {value_heads} value heads")
-    if keys.has("ssm.inner_size"):
-        value_dim = keys.count("ssm.inner_size") // value_heads
-    else:
+    if keys.has("ssm.value_length"):
         value_dim = keys.count("ssm.value_length")
+    else:
+        value_dim, rest = divmod(keys.count("ssm.inner_size"), value_heads)
+        if rest or not value_dim:
+            raise keys.refusal("ssm.inner_size", f"a multiple of the {value_heads} value heads")
     return DeltaRule(
         key_heads=key_heads,
         value_heads=value_heads,

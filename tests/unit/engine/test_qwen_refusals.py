@@ -153,6 +153,14 @@ def test_every_tensor_is_needed_and_held_to_its_shape(family: str, dialect: Dial
             model_spec(qwen.source(family, dialect, arrays={name: zeros(*other)}))
 
 
+@pytest.mark.parametrize(
+    "key", ["block_count", "ssm.inner_size", "ssm.group_count", "attention.head_count"]
+)
+def test_a_missing_key_is_named_as_the_file_would(key: str) -> None:
+    with pytest.raises(CheckpointUnreadable, match=rf"no key qwen35\.{key}, which"):
+        model_spec(qwen.source(DENSE, Dialect.GGUF, without=(key,)))
+
+
 def test_mlx_norms_and_convolutions_must_agree() -> None:
     """Whole norms beside published axes, and the other way round: converted by half."""
     sound = qwen.mlx_arrays(qwen.published_arrays(DENSE))

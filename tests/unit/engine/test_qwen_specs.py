@@ -129,7 +129,7 @@ def test_a_text_model_alone_computes_as_within_the_whole() -> None:
 def test_draft_and_picture_parts_are_told_and_left_out() -> None:
     more = {
         "mtp.fc.weight": np.zeros((24, 48), np.float32),
-        "mtp.layers.0.mlp.gate_proj.weight": np.zeros((36, 24), np.float32),
+        "language_model.model.mtp.layers.0.mlp.gate_proj.weight": np.zeros((36, 24), np.float32),
         "model.visual.patch_embed.proj.weight": np.zeros((4, 4), np.float32),
     }
     source = qwen.source(DENSE, arrays=more)
