@@ -14,7 +14,7 @@ from engine.errors import CheckpointError
 from engine.loading.reads import step_reads
 from engine.models import model_spec
 from engine.models.spec import ModelSpec, PageGroupSpec
-from engine.models.tensors import is_picture_part
+from engine.models.tensors import PICTURE_PARTS
 from engine.protocol import CheckpointFacts
 
 KV_ELEMENT_BYTES: Final = 2
@@ -103,7 +103,7 @@ def _of_record(path: str, found: CheckpointFactsRecord, problem: str) -> Checkpo
 
 def has_vision(source: CheckpointSource, hidden: int) -> bool:
     """Whether the files, or for GGUF one beside them, hold what reads pictures for this model."""
-    if any(map(is_picture_part, source.tensors)):
+    if any(name.removeprefix("model.").startswith(PICTURE_PARTS) for name in source.tensors):
         return True
     if source.dialect is not Dialect.GGUF:
         return False
