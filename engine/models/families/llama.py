@@ -110,9 +110,12 @@ def _turning_layers(keys: FamilyKeys, layer_count: int) -> tuple[bool, ...]:
     """Whether each layer marks positions: all but each fourth, or as a list says."""
     key = "rope.turning_layers"
     stored = keys.raw(key)
-    if isinstance(stored, Sequence) and not isinstance(stored, str):
-        if len(stored) < layer_count or not all(entry in (0, 1) for entry in stored):
-            raise keys.refusal(key, f"0 or 1 for each of {layer_count} layers")
+    if stored is not None:
+        wanted = f"0 or 1 for each of {layer_count} layers"
+        if not isinstance(stored, Sequence) or isinstance(stored, str) or len(stored) < layer_count:
+            raise keys.refusal(key, wanted)
+        if not all(entry in (0, 1) for entry in stored):
+            raise keys.refusal(key, wanted)
         return tuple(bool(entry) for entry in stored[:layer_count])
     interval = keys.count("rope.still_interval", STILL_INTERVAL)
     return tuple((index + 1) % interval != 0 for index in range(layer_count))

@@ -51,3 +51,42 @@ def test_yarn_by_a_factor_of_one_changes_nothing() -> None:
     assert yarn(plain, 1.0) == pytest.approx(plain)
     assert rope.yarn_magnitude(1.0) == 1.0
     assert rope.yarn_magnitude(math.e) == pytest.approx(1.1)
+
+
+def test_llama3_keeps_short_waves_stretches_long_ones_and_blends_between() -> None:
+    """By wavelength: below 512 / 4 kept, above 512 / 1 stretched eight times."""
+    rule = rope.Llama3(factor=8.0, low=1.0, high=4.0, original_context=512)
+
+    def share(wavelength: float) -> float:
+        frequency = 2 * math.pi / wavelength
+        return rope.llama3((frequency,), rule)[0] / frequency
+
+    assert [share(wave) for wave in (7.0, 100.0, 128.0)] == pytest.approx([1.0, 1.0, 1.0])
+    assert [share(wave) for wave in (512.0, 600.0, 1e6)] == pytest.approx([0.125] * 3)
+    assert share(512 / 2.5) == pytest.approx(0.5 * 0.125 + 0.5)
+
+
+def test_proportional_pairs_turn_as_if_all_did_and_the_others_stand() -> None:
+    found = rope.proportional(1e6, 512, 0.25, 1.0)
+    assert len(found) == 256
+    assert found[:64] == rope.plain(1e6, 512)[:64]
+    assert set(found[64:]) == {0.0}
+    assert rope.proportional(1e6, 16, 0.25, 2.0)[:2] == (0.5, 0.5 * 1e6 ** (-2 / 16))
+    assert rope.proportional(1e6, 16, 0.2, 1.0)[1:] == (0.0,) * 7
+    assert rope.proportional(1e6, 16, 1e30, 1.0) == rope.plain(1e6, 16)
+
+
+def test_yarn_may_begin_and_end_between_pairs() -> None:
+    plain = rope.plain(10000.0, 64)
+    whole = rope.Yarn(base=10000.0, factor=4.0, original_context=512)
+    between = rope.Yarn(base=10000.0, factor=4.0, original_context=512, whole_pairs=False)
+    first, last = whole.turning_pair(32.0, 64), whole.turning_pair(1.0, 64)
+    for pair, (frequency, scaled) in enumerate(zip(plain, rope.yarn(plain, between), strict=True)):
+        ramp = min(max((pair - first) / (last - first), 0.0), 1.0)
+        assert scaled == pytest.approx(frequency * (1 - ramp) + frequency / 4 * ramp)
+    assert rope.yarn(plain, whole) != rope.yarn(plain, between)
+
+
+def test_yarns_magnitude_grows_with_its_strength() -> None:
+    assert rope.yarn_magnitude(math.e, 0.5) == pytest.approx(1.05)
+    assert rope.yarn_magnitude(0.5, 9.0) == 1.0
