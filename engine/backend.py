@@ -75,6 +75,8 @@ def _native_runner(parts: RunnerParts, library: Library, threads: int) -> Runner
     for lease in leases:
         lease.commit()
     _LOG.info("native runner built isa=%s threads=%d bytes=%d", pool.isa.name, threads, size)
+    if (decoded := weights.decoded_bytes(products)) > 0:
+        _LOG.info("weights kept as float32 bytes=%d, their format has no native product", decoded)
     return runner
 
 

@@ -59,6 +59,14 @@ class StoredWeights:
         """
         return sum(self._copy_bytes(matrix) for matrix in _matrices(linears))
 
+    def decoded_bytes(self, linears: Sequence[Linear]) -> int:
+        """Bytes of those among them that are kept as float32."""
+        return sum(
+            self._copy_bytes(matrix)
+            for matrix in _matrices(linears)
+            if not self._multiplies(matrix)
+        )
+
     def stored_bytes(self, linears: Sequence[Linear]) -> int:
         """Bytes of these matrices in the files: what ``lay_out`` yields in all."""
         return sum(self._file_bytes(matrix) for matrix in _matrices(linears))

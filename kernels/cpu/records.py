@@ -28,6 +28,10 @@ JOINED: Final = MappingProxyType(
     }
 )
 """Numbers of the formats whose scales lie in a tensor of their own."""
+STRIP_BITS: Final = MappingProxyType(
+    {"mlx2": 4, "mlx3": 4, "mlx4": 4, "mlx5": 5, "mlx6": 6, "mlx8": 8, "e2m1": 4, "f8_e4m3": 8}
+)
+"""What a code of theirs takes in strips."""
 SCALES: Final = MappingProxyType({"f32": 0, "f16": 1, "bf16": 30, "f8_e4m3": 1011, "e8m0": 1012})
 """Numbers of the formats that such scales have."""
 TILE_ROWS: Final = 8

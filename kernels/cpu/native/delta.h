@@ -92,12 +92,23 @@ static void delta_mix(const hearth_team *team, const void *record, const hearth_
     }
 }
 
-enum { DELTA_STRIP = 4 }; /* vectors of columns at a time: 16 KiB of a state of 128 x 128 */
+static float dot_of(const float *a, const float *b, int64_t columns) {
+    lanes sum = lanes_zero();
+    for (int64_t k = 0; k < columns; k += LANES) {
+        sum = lanes_fma(lanes_load(a + k), lanes_load(b + k), sum);
+    }
+    return lanes_sum(sum);
+}
+
+enum {
+    DELTA_STRIP = 4,  /* vectors of columns at a time: 16 KiB of a state of 128 x 128 */
+    DELTA_KEYS = 256, /* of a copied state at most: 32 KiB, or 64 */
+};
 
 /* `strip` vectors of columns of one head's state, row after row; v becomes the output. */
 static inline __attribute__((always_inline)) void delta_columns(
-    const hearth_delta *op, float *state, const float *key, const float *query, float *value,
-    const float *beta, const float *alpha, int64_t rows, int strip) {
+    const hearth_delta *op, float *state, int64_t stride, const float *key, const float *query,
+    float *value, const float *beta, const float *alpha, int64_t rows, int strip) {
     for (int64_t r = 0; r < rows; r++, key += op->stride, query += op->stride, value += op->stride) {
         lanes decay = lanes_all(alpha[r * op->stride]), share = lanes_all(beta[r * op->stride]);
         lanes found[DELTA_STRIP], out[DELTA_STRIP];
@@ -105,29 +116,42 @@ static inline __attribute__((always_inline)) void delta_columns(
             found[i] = out[i] = lanes_zero();
         }
         float *s = state;
-        float both = 0.0f;
-        for (int64_t k = 0; k < op->key_dim; k++, s += op->value_dim) {
+        for (int64_t k = 0; k < op->key_dim; k++, s += stride) {
             lanes ks = lanes_all(key[k]), qs = lanes_all(query[k]);
-            both = __builtin_fmaf(key[k], query[k], both);
             for (int i = 0; i < strip; i++) {
-                lanes old = lanes_mul(lanes_load(s + i * LANES), decay);
+                lanes old = lanes_load(s + i * LANES);
                 found[i] = lanes_fma(ks, old, found[i]);
                 out[i] = lanes_fma(qs, old, out[i]);
             }
         }
-        lanes change[DELTA_STRIP];
+        lanes change[DELTA_STRIP], both = lanes_all(dot_of(key, query, op->key_dim));
         for (int i = 0; i < strip; i++) {
-            change[i] = lanes_mul(share, lanes_sub(lanes_load(value + i * LANES), found[i]));
-            lanes_store(value + i * LANES, lanes_fma(lanes_all(both), change[i], out[i]));
+            lanes missing = lanes_sub(lanes_load(value + i * LANES), lanes_mul(found[i], decay));
+            change[i] = lanes_mul(share, missing);
+            lanes_store(value + i * LANES, lanes_fma(both, change[i], lanes_mul(out[i], decay)));
         }
         s = state;
-        for (int64_t k = 0; k < op->key_dim; k++, s += op->value_dim) {
+        for (int64_t k = 0; k < op->key_dim; k++, s += stride) {
             lanes ks = lanes_all(key[k]);
             for (int i = 0; i < strip; i++) {
                 lanes old = lanes_mul(lanes_load(s + i * LANES), decay);
                 lanes_store(s + i * LANES, lanes_fma(ks, change[i], old));
             }
         }
+    }
+}
+
+/* The same for many rows, on a copy whose lines do not share a few sets of the cache. */
+static void delta_many(const hearth_delta *op, float *state, const float *key, const float *query,
+                       float *value, const float *beta, const float *alpha, int64_t rows) {
+    enum { WIDTH = DELTA_STRIP * LANES };
+    float copy[DELTA_KEYS * WIDTH];
+    for (int64_t k = 0; k < op->key_dim; k++) {
+        __builtin_memcpy(copy + k * WIDTH, state + k * op->value_dim, WIDTH * sizeof(float));
+    }
+    delta_columns(op, copy, WIDTH, key, query, value, beta, alpha, rows, DELTA_STRIP);
+    for (int64_t k = 0; k < op->key_dim; k++) {
+        __builtin_memcpy(state + k * op->value_dim, copy + k * WIDTH, WIDTH * sizeof(float));
     }
 }
 
@@ -147,12 +171,16 @@ static void delta_rule(const hearth_team *team, const void *record, const hearth
         const float *query = x + key_head * op->key_dim, *key = query + key_columns(op);
         float *value = x + 2 * key_columns(op) + head * op->value_dim;
         const float *beta = x + op->beta_offset + head, *alpha = x + op->alpha_offset + head;
-        if (at + width <= op->value_dim) {
-            delta_columns(op, state + at, key, query, value + at, beta, alpha, count, DELTA_STRIP);
-            continue;
-        }
-        for (; at < op->value_dim; at += LANES) {
-            delta_columns(op, state + at, key, query, value + at, beta, alpha, count, 1);
+        if (at + width <= op->value_dim && count > 1 && op->key_dim <= DELTA_KEYS) {
+            delta_many(op, state + at, key, query, value + at, beta, alpha, count);
+        } else if (at + width <= op->value_dim) {
+            delta_columns(op, state + at, op->value_dim, key, query, value + at, beta, alpha, count,
+                          DELTA_STRIP);
+        } else {
+            for (; at < op->value_dim; at += LANES) {
+                delta_columns(op, state + at, op->value_dim, key, query, value + at, beta, alpha,
+                              count, 1);
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -70,6 +71,18 @@ def test_a_model_of_fit_widths_runs_natively(resources: ExitStack) -> None:
     assert runner.shares_steps
     assert torch.get_num_threads() == 1
     assert {WEIGHTS, WORKSPACE} < holders(made).keys()
+
+
+def test_what_is_kept_as_float32_is_said_with_its_bytes(
+    resources: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    wide: dict[str, Any] = {"embedding_length": 256, "feed_forward_length": 256}
+    wide |= {"attention__head_count": 8, "attention__key_length": 32}
+    build_runner(parts(wide_source(formats={"ffn_up": "q4_1"}, **wide), resources))
+    assert "float32" not in caplog.text, "the control"
+    build_runner(parts(wide_source(formats={"ffn_gate": "iq2_xxs"}, **wide), resources))
+    assert f"weights kept as float32 bytes={2 * 256 * 256 * 4}" in caplog.text
 
 
 def test_closing_the_resources_leaves_nothing_in_the_ledger() -> None:

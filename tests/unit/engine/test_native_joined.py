@@ -145,7 +145,7 @@ def test_a_unit_matrix_gives_back_every_element(
     """Whole stacks, one run and several, past one packing depth; strips need no copy."""
     laid = Laid(pool, how, columns, runs)
     assert laid.weight.is_strips
-    assert laid.copied == 0
+    assert laid.copied == laid.weights.decoded_bytes([laid.linear]) == 0
     assert laid.done == laid.weights.stored_bytes([laid.linear])
     unit = Inputs.of(pool, torch.eye(columns), codes=False)
     found = multiply(pool, unit, [laid.weight], plain_rows(columns).record(), dense=True)
@@ -188,6 +188,7 @@ def test_what_has_no_strips_is_decoded_and_counted(pool: Pool, runs: RowRuns | N
     laid = Laid(pool, DECODED, 128, runs)
     assert not laid.weight.is_strips
     assert (laid.promised, laid.copied) == (0, laid.wanted.numel() * 4)
+    assert laid.weights.decoded_bytes([laid.linear]) == laid.copied
     unit = Inputs.of(pool, torch.eye(128), codes=False)
     found = multiply(pool, unit, [laid.weight], plain_rows(128).record(), dense=True)
     assert torch.equal(found.values.T, laid.wanted)
