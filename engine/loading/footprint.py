@@ -22,6 +22,7 @@ from engine.models.spec import (
     Mixer,
     ModelSpec,
 )
+from kernels.cpu.records import GROUP, STRIP_BITS
 from kernels.quant.facts import FACTS
 
 FLOAT_BYTES: Final = 4
@@ -44,7 +45,7 @@ def footprint(
 
     ``wide`` is for weights decoded to float32, each tensor once; rows that are only looked up are
     not decoded. Otherwise their layout takes up to 3 % more than the file (6-bit scales become
-    bytes), strips of rows are filled up, and formats without a number in GGUF are decoded.
+    bytes), strips of rows are filled up, and codes of two and three bits take four.
     """
     tensors = source.tensors
     if wide:
@@ -73,8 +74,19 @@ def _matrix_bytes(facts: TensorFacts, linear: Linear) -> int:
     rows = all_rows if linear.rows is None else sum(count for _, count in linear.rows)
     filled = -(-rows // STRIP_ROWS) * STRIP_ROWS
     if FACTS[facts.format].type_id is None:
-        return FLOAT_BYTES * filled * columns
+        return filled * _joined_row_bytes(facts, columns)
     return math.ceil(facts.stored_bytes / max(1, all_rows) * filled * (1 + LAYOUT_SHARE))
+
+
+def _joined_row_bytes(facts: TensorFacts, columns: int) -> int:
+    """A row of codes whose scales lie apart, in strips or decoded to float32."""
+    bits = STRIP_BITS.get(facts.format)
+    if bits is None or facts.block[1] % GROUP:
+        return FLOAT_BYTES * columns
+    head = FLOAT_BYTES
+    if facts.scales is not None and facts.minima is not None:
+        head = FACTS[facts.scales.format].block_bytes + FACTS[facts.minima.format].block_bytes
+    return columns * bits // 8 + head * -(-columns // facts.block[1])
 
 
 def _layer_floats(layer: LayerSpec, spec: ModelSpec) -> int:

@@ -13,16 +13,21 @@ import pytest
 import torch
 
 from engine.checkpoint.open import open_checkpoint
+from engine.forward.products import linears
+from engine.loading.footprint import footprint
 from engine.models import model_spec
 from engine.native import unsupported_by_native
+from tests.helpers.checkpoints.conversion import ToMlx, to_mlx
 from tests.helpers.checkpoints.saving import save_published
-from tests.helpers.checkpoints.shapes import BLOCKS_OF_32, ODD
+from tests.helpers.checkpoints.shapes import BLOCKS_OF_32, BLOCKS_OF_256, ODD
 from tests.helpers.checkpoints.variants import VARIANTS, make, random_ids
 from tests.helpers.lone_model import relative_l2
 from tests.helpers.native_model import NativeSide, TorchSide, last_row, prompt, steps
 
 LIMIT = 3e-3
 ROWS = 400
+PACKED = {"qwen3_5_moe": 3, "gemma4 per layer": 4, "gemma4 experts": 6, "qwen3": 8}
+"""Families and the bits of a code."""
 RECURRENT = ("qwen3_5", "qwen3_5_moe", "qwen3_next")
 
 
@@ -103,6 +108,37 @@ def test_a_stream_s_state_is_neither_another_s_nor_the_one_before(
             last_row(native, first, ids[:50])
             assert torch.equal(last_row(native, second, ids), alone)
     assert alone.isfinite().all()
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Some families by mlx-lm's converter, packed in groups of 64."""
+    folder = tmp_path_factory.mktemp("packed")
+    orders = []
+    for name, bits in PACKED.items():
+        save_published(name, make(name, BLOCKS_OF_256), folder / name / "published")
+        orders.append(ToMlx(str(folder / name / "published"), str(folder / name / "mlx"), bits, 64))
+    to_mlx(orders)
+    return {name: folder / name / "mlx" for name in PACKED}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_packed_weights_run_as_they_are(name: str, packed: dict[str, Path]) -> None:
+    """Nothing is decoded to float32, and the planner's estimate covers what is laid out."""
+    ids = random_ids(60)
+    with open_checkpoint(packed[name]) as source:
+        exact = TorchSide(source, ROWS)
+        with NativeSide(source, ROWS, threads=2) as native, exact.lane() as a, native.lane() as b:
+            wanted, found = prompt(exact, a, ids[:50]), prompt(native, b, ids[:50])
+            assert relative_l2(found, wanted) <= LIMIT
+            assert relative_l2(found[:-1], wanted[1:]) > 0.1, "the control"
+            assert relative_l2(steps(native, b, ids[50:]), steps(exact, a, ids[50:])) <= LIMIT
+            products = linears(native.spec)
+            assert native.weights.copied_bytes(products) == 0
+            laid_out = native.weights.arena_bytes(products)
+            planned = footprint(source, native.spec, 256, 1, wide=False)
+            assert laid_out <= planned.weight_bytes <= 1.05 * laid_out + 100_000
+        exact.close()
 
 
 @pytest.mark.parametrize("name", VARIANTS)
