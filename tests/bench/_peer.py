@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 LIMIT_S = 900.0
+TRIES = 5
 CUT_NATS = 16.0
 STEPS = 65535
 
@@ -77,17 +78,29 @@ class Divergence:
 def run_divergence(program: Path, model: Path, base: Path, tokens: int, threads: int) -> Divergence:
     """Judge ``model`` by the logits in ``base``."""
     size = str(tokens)
-    asked = ("--kl-divergence", "--kl-divergence-base", str(base))
-    ended = subprocess.run(
-        [str(program), "-m", str(model), "-t", str(threads), "-c", size, "-b", size, *asked],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT_S,
-        check=True,
-    )
-    return read_divergence(ended.stdout)
+    asked = ("-c", size, "-b", size, "--kl-divergence", "--kl-divergence-base", str(base))
+    order = [str(program), "-m", str(model), "-t", str(threads), *asked]
+    return read_divergence(whole_report(order, "Same top p:"))
+
+
+def whole_report(order: Sequence[str], ending: str) -> str:
+    """What a tool of llama.cpp prints, up to ``ending`` at least.
+
+    Its last lines come from a thread that the program, when it ends, does not always wait for.
+    """
+    for _ in range(TRIES):
+        ended = subprocess.run(
+            order,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=LIMIT_S,
+            check=True,
+        )
+        if ending in ended.stdout:
+            break
+    return ended.stdout
 
 
 def read_divergence(text: str) -> Divergence:

@@ -22,6 +22,7 @@ from engine.native import unsupported_by_native
 from tests.helpers.checkpoints.blocks import with_random_blocks
 from tests.helpers.checkpoints.conversion import ToGguf, to_gguf
 from tests.helpers.checkpoints.dequantized import dequantized, numbered
+from tests.helpers.checkpoints.routing import decided_rows
 from tests.helpers.checkpoints.saving import save_published
 from tests.helpers.checkpoints.shapes import BLOCKS_OF_32, BLOCKS_OF_256, ODD, Widths
 from tests.helpers.checkpoints.variants import VARIANTS, make, random_ids, reference_logits
@@ -30,6 +31,9 @@ from tests.helpers.native_model import NativeSide, prompt, steps
 
 FLOAT32_LIMIT = 1e-4
 NATIVE_LIMIT = 1e-2
+EXPERT_MARGIN = 0.02
+"""A row that chooses between two experts by less may choose otherwise when activations are coded;
+such a row is another one then, and is left out."""
 PROMPT_ROWS, ROWS = 270, 290
 FAMILIES = tuple(name for name, variant in VARIANTS.items() if variant.in_gguf)
 OF_256 = ("llama", "qwen3_5_moe", "gemma4 per layer")
@@ -103,10 +107,14 @@ def test_logits_are_those_of_the_dequantized_weights(name: str, kind: str, files
     """A prompt over two pages and the rows after it, in both executors."""
     one = files[name, kind]
     ids = random_ids(ROWS)
-    wanted = reference_logits(dequantized(name, one.widths, one.path, one.numbers), ids)
+    reference = dequantized(name, one.widths, one.path, one.numbers)
+    wanted = reference_logits(reference, ids)
     assert relative_l2(by_float32(one.path, ids), wanted) <= FLOAT32_LIMIT
     found = by_native(one.path, ids)
-    assert found is None or relative_l2(found, wanted) <= NATIVE_LIMIT
+    if found is not None:
+        decided = decided_rows(reference, ids, EXPERT_MARGIN)
+        assert decided.float().mean() > 0.7
+        assert relative_l2(found[decided], wanted[decided]) <= NATIVE_LIMIT
 
 
 def test_weights_before_quantization_are_seen_as_others(files: Files) -> None:

@@ -325,7 +325,7 @@ def _middle_and_size(name: str, shape: torch.Size, variant: Variant) -> tuple[fl
         "per_expert_scale": (1.0, 0.3),
         "linear_attn.norm.weight": (1.0, 0.25),
         "mlp.gate.weight": (0.0, 2.0 * root),
-        "router.proj.weight": (0.0, 2.0 * root),
+        "router.proj.weight": (0.0, 2.0),
     }
     if variant.unscaled:
         by_ending["q_norm.weight"] = (1.5 * root, 0.25 * root)
