@@ -107,7 +107,7 @@ def sharing_attention(
         query, _, _ = _parted(tensors, f"{stem}_qkv", hidden, widths)
     else:
         query = tensors.linear(f"{stem}_q", kind.query_width, hidden)
-    unused = ("k.weight", "k.bias", "v.weight", "v.bias", "k_norm.weight")
+    unused = ("k.weight", "k.bias", "v.weight", "v.bias", "k_norm.weight", "v_norm.weight")
     tensors.leave(*(f"{stem}_{name}" for name in unused))
     output = tensors.linear(f"{stem}_output", hidden, kind.query_width)
     return _reading(kind, slot, query, output)

@@ -40,6 +40,7 @@ from engine.models.tensors import TensorNames
 NAMES: Mapping[str, str] = {
     **COMMON_NAMES,
     **per_layer.NAMES,
+    "blk.*.attn_v_norm": "layers.*.self_attn.v_norm",
     "blk.*.post_attention_norm": "layers.*.post_attention_layernorm",
     "blk.*.ffn_norm": "layers.*.pre_feedforward_layernorm",
     "blk.*.post_ffw_norm": "layers.*.post_feedforward_layernorm",
