@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from engine.checkpoint.source import Dialect
+from engine.checkpoint.source import Dialect, MetadataValue
 from engine.errors import UnsupportedFamily
 from engine.models.experts import ExpertSizes, experts
 from engine.models.metadata import FamilyKeys
@@ -116,8 +116,12 @@ def expert_layers(keys: FamilyKeys, layer_count: int) -> tuple[bool, ...]:
     """For each layer whether it has experts; where a file does not say, all have."""
     interval = keys.count("expert_interval", 1)
     stated = keys.raw("dense_layers")
-    dense = () if stated is None else stated
-    if not isinstance(dense, Sequence) or not all(isinstance(index, int) for index in dense):
+    dense: Sequence[MetadataValue] = ()
+    if isinstance(stated, Sequence) and not isinstance(stated, str):
+        dense = stated
+    elif stated is not None:
+        raise keys.refusal("dense_layers", "a list of layers without experts")
+    if not all(isinstance(index, int) for index in dense):
         raise keys.refusal("dense_layers", "whole numbers, one for each layer without experts")
     return tuple(index not in dense and (index + 1) % interval == 0 for index in range(layer_count))
 
