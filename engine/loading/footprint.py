@@ -13,6 +13,7 @@ from engine.cache.pages import PAGE_ROWS
 from engine.checkpoint.source import CheckpointSource, TensorFacts
 from engine.loading.reads import Tensors, decoded_elements, products, small_elements
 from engine.memory.placement import Footprint
+from engine.models.native_limits import unsupported_by_native
 from engine.models.spec import (
     AttentionSpec,
     DeltaSpec,
@@ -27,6 +28,7 @@ from kernels.quant.facts import FACTS
 
 FLOAT_BYTES: Final = 4
 LAYOUT_SHARE: Final = 0.03
+LAID_OUT: Final = "laid out in memory for this processor"
 STRIP_ROWS: Final = 16
 HIDDEN_COPIES: Final = 4
 WIDE_COPIES: Final = 2
@@ -43,11 +45,14 @@ def footprint(
 ) -> Footprint:
     """Bytes of weights as they are laid out, and of rows and logits as they are computed.
 
-    ``wide`` is for weights decoded to float32, each tensor once; rows that are only looked up are
-    not decoded. Otherwise their layout takes up to 3 % more than the file (6-bit scales become
-    bytes), strips of rows are filled up, and codes of two and three bits take four.
+    ``wide`` asks for weights decoded to float32, each tensor once; what the native library cannot
+    run is decoded too. Rows that are only looked up are not. Otherwise the layout takes up to 3 %
+    more than the file (6-bit scales become bytes), codes of 2 and 3 bits take 4, and strips of
+    rows are filled up.
     """
     tensors = source.tensors
+    reason = "as it was asked for" if wide else unsupported_by_native(spec)
+    wide = reason is not None
     if wide:
         weights = FLOAT_BYTES * decoded_elements(spec, tensors)
     else:
@@ -61,6 +66,7 @@ def footprint(
         weight_bytes=weights,
         workspace_bytes=max(rows + _scratch_bytes(spec), while_loading),
         workspace_page_bytes=FLOAT_BYTES * streams * _partials(spec),
+        weights=LAID_OUT if reason is None else f"as 32-bit numbers: {reason}",
     )
 
 
@@ -81,12 +87,13 @@ def _matrix_bytes(facts: TensorFacts, linear: Linear) -> int:
 def _joined_row_bytes(facts: TensorFacts, columns: int) -> int:
     """A row of codes whose scales lie apart, in strips or decoded to float32."""
     bits = STRIP_BITS.get(facts.format)
-    if bits is None or facts.block[1] % GROUP:
+    group = columns if facts.scales is None else facts.block[1]
+    if bits is None or group % GROUP:
         return FLOAT_BYTES * columns
     head = FLOAT_BYTES
     if facts.scales is not None and facts.minima is not None:
         head = FACTS[facts.scales.format].block_bytes + FACTS[facts.minima.format].block_bytes
-    return columns * bits // 8 + head * -(-columns // facts.block[1])
+    return columns * bits // 8 + head * -(-columns // group)
 
 
 def _layer_floats(layer: LayerSpec, spec: ModelSpec) -> int:

@@ -32,11 +32,13 @@ class Footprint:
 
     Attributes:
         workspace_page_bytes: workspace on top for each page of the longest context.
+        weights: how they lie in memory, for the plan.
     """
 
     weight_bytes: int
     workspace_bytes: int
     workspace_page_bytes: int = 0
+    weights: str = "laid out in memory for this processor"
 
     def workspace(self, context_tokens: int) -> int:
         """Bytes of workspace for streams of so many tokens."""
@@ -205,7 +207,7 @@ def _lines(
             pool=pool,
             owner="weights",
             bytes=footprint.weight_bytes,
-            reason="laid out in memory for this processor",
+            reason=footprint.weights,
         ),
         PlanLine(
             pool=pool,

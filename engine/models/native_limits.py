@@ -1,4 +1,7 @@
-"""Which models the native library can run."""
+"""Which models the native library can run: a question about a spec alone, so that planners ask too.
+
+No torch here.
+"""
 
 from __future__ import annotations
 
