@@ -58,7 +58,10 @@ def test_a_changed_definition_is_read_or_refused(data: st.DataObject) -> None:
         container[key] = copy.deepcopy(data.draw(st.sampled_from(VALUES)))
     tokenizer = read(definition)
     if tokenizer is not None:
-        assert tokenizer.control_ids.isdisjoint(tokenizer.encode(TEXT, special=False))
+        typed = set(tokenizer.encode(TEXT, special=False))
+        found = {tokenizer.token_text(index) for index in typed & tokenizer.control_ids}
+        # A letter may be a marker too, and what no token spells is the unknown token.
+        assert all(len(text) < 2 for text in found - {definition["model"]["unk_token"]})
         tokenizer.decode(tokenizer.encode(TEXT, special=True))
 
 
