@@ -85,6 +85,21 @@ def test_bos_is_added_by_rule_where_the_file_does_not_say(pre: str, wanted: bool
     assert _facts(image).add_bos is not wanted
 
 
+@pytest.mark.parametrize("said", [True, False, None])
+def test_gemma_4_always_begins_with_bos_and_names_its_own_rule(said: bool | None) -> None:
+    image = _image("gpt2", **{"<bos>": CONTROL, "a": NORMAL, "<0x0A>": 6})
+    image.set(PREFIX + "model", string("gemma4"))
+    image.remove(PREFIX + "pre")
+    image.remove(PREFIX + "add_bos_token")
+    if said is not None:
+        image.set(PREFIX + "add_bos_token", scalar(BOOL, said))
+    facts = _facts(image)
+    assert (facts.model, facts.pre, facts.add_bos, facts.scores) == ("gemma4", "gemma4", True, ())
+    image.remove(PREFIX + "merges")
+    with pytest.raises(CheckpointUnreadable, match="merges is missing"):
+        _facts(image)
+
+
 @pytest.mark.parametrize("value", [scalar(I32, -1), u32(2**32 - 1)])
 def test_minus_one_means_no_such_token(value: bytes) -> None:
     image = _image("gpt2", a=1)

@@ -175,6 +175,18 @@ def test_merges_of_unknown_tokens_are_left_out_and_told() -> None:
     assert len(tokenizer.encode("ab", special=False)) == 1
 
 
+def test_gemma_4s_merges_run_over_spelled_spaces_with_bytes_for_the_rest() -> None:
+    """A merge is cut at the first space after its start, since a token may begin with one."""
+    facts = spm_facts({"▁": -1.0, "a": -1.0, "▁a": -1.0, " ": -1.0, " a": -1.0, "▁▁": -1.0})
+    merges = ("▁ ▁", "▁ a", "  a")
+    tokenizer = Tokenizer(replace(facts, model="gemma4", merges=merges, add_space_prefix=False))
+    ids = tokenizer.encode("a  a a\u00e9", special=False)
+    spelled = [tokenizer.token_text(index) for index in ids]
+    assert spelled == ["a", "▁▁", "a", "▁a", "<0xC3>", "<0xA9>"]
+    assert tokenizer.decode(ids) == "a  a a\u00e9"
+    assert tokenizer.notes == ()
+
+
 def test_an_end_id_that_looks_like_a_marker_is_control_whatever_its_type() -> None:
     facts = byte_facts()
     loose = replace(facts, token_types=(1,) * len(facts.tokens))
