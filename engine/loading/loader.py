@@ -83,8 +83,8 @@ class CheckpointLoader:
                 report=report,
                 stack=stack,
             )
-            tokens = source.tokenizer
-            defaults = completed(source.generation_defaults, source.architecture, tokens.pre)
+            tokens = source.tokenizer.tokens
+            defaults = completed(source.generation_defaults, source.architecture, tokens)
             prompts = CheckpointPrompts(tokenizer, template, defaults, spec.vocabulary)
             facts = _model_facts(
                 wish.path, source, spec, plan, template=template, notes=tokenizer.notes

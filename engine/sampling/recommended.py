@@ -9,7 +9,7 @@ question nearly as often as the right one; greedy it answers. See decisions/0004
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -43,19 +43,32 @@ BY_ARCHITECTURE: Final[Mapping[str, GenerationDefaults]] = MappingProxyType(
         "smollm3": SMOLLM3,
     }
 )
-BY_TOKENIZER: Final[Mapping[str, GenerationDefaults]] = MappingProxyType({"smollm": SMOLLM2})
+SMOLLM_MARKERS: Final = (
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<reponame>", "<file_sep>",
+    "<filename>", "<gh_stars>", "<issue_start>", "<issue_comment>", "<issue_closed>",
+    "<jupyter_start>", "<jupyter_text>", "<jupyter_code>", "<jupyter_output>", "<jupyter_script>",
+    "<empty_output>",
+)  # fmt: skip
+BY_MARKERS: Final = ((SMOLLM_MARKERS, SMOLLM2),)
+"""First tokens of a vocabulary, by id, and whose they are."""
 
 
-def completed(found: GenerationDefaults, architecture: str, pre: str | None) -> GenerationDefaults:
+def completed(
+    found: GenerationDefaults, architecture: str, tokens: Sequence[str]
+) -> GenerationDefaults:
     """What the checkpoint says, completed by its makers' card where that is known.
 
     A file that names any value itself is left as it is.
 
     Args:
-        pre: the file's pre-tokenizer rule, which tells families of one architecture apart.
+        tokens: the vocabulary by id.
     """
     named = (found.temperature, found.top_k, found.top_p, found.min_p)
-    card = BY_TOKENIZER.get(pre or "") or BY_ARCHITECTURE.get(architecture)
+    card = _by_markers(tokens) or BY_ARCHITECTURE.get(architecture)
     if card is None or any(value is not None for value in named):
         return found
     return replace(card, suppressed_ids=found.suppressed_ids)
+
+
+def _by_markers(tokens: Sequence[str]) -> GenerationDefaults | None:
+    return next((card for first, card in BY_MARKERS if tuple(tokens[: len(first)]) == first), None)
