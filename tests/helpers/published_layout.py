@@ -49,7 +49,7 @@ def write_published(folder: Path, family: str, facts: TokenizerFacts) -> None:
         "truncation": None,
         "padding": None,
         "added_tokens": added,
-        **_steps(family),
+        **family_steps(family),
         "post_processor": _template("<bos>", 2) if gemma else None,
         "model": {
             "type": "BPE",
@@ -87,7 +87,8 @@ def _added(index: int, facts: TokenizerFacts) -> dict[str, Any]:
     }
 
 
-def _steps(family: str) -> dict[str, Any]:
+def family_steps(family: str) -> dict[str, Any]:
+    """The parts of a tokenizer.json that say how a family cuts text and puts it together."""
     if family == "gemma4":
         spaces = {"String": " "}
         return {
