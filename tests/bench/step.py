@@ -23,7 +23,7 @@ from engine.cache.pages import PAGE_ROWS
 from engine.checkpoint.open import open_checkpoint
 from engine.native.program import Program, RowArrays
 from kernels.cpu.library import Pool
-from kernels.cpu.records import Kind, Operation, Product, Rows
+from kernels.cpu.records import JOINED, Kind, Operation, Product, Rows
 from kernels.quant.facts import FACTS_BY_TYPE
 from tests.bench._facts import add_common, machine, print_json
 from tests.helpers.models import smol_path
@@ -129,9 +129,15 @@ def _weights(product: Product) -> Iterator[Any]:
 
 
 def _shape(product: Product) -> str:
-    names = [FACTS_BY_TYPE[weight.format].name for weight in _weights(product)]
+    names = [_format_name(weight.format) for weight in _weights(product)]
     sizes = "+".join(str(weight.rows) for weight in _weights(product))
     return f"{'+'.join(dict.fromkeys(names))} {sizes} x {product.weights[0].columns}"
+
+
+def _format_name(number: int) -> str:
+    """Of GGUF's formats or of those whose scales lie apart."""
+    joined = {known: name for name, known in JOINED.items()}
+    return joined[number] if number in joined else FACTS_BY_TYPE[number].name
 
 
 def _size(product: Product) -> tuple[int, int]:
