@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 import torch
@@ -66,14 +67,7 @@ def assemble(
     Raises:
         MemoryRefused: what the plan promised is not there any more.
     """
-    dtype = torch.float32 if config.compute is Compute.FLOAT32 else torch.float16
-    groups, counts = parts.spec.groups, parts.plan.page_counts
-    arena = stack.enter_context(KvArena(groups, counts, dtype, ledger, RAM))
-    recurrent = _recurrent_arena(parts, ledger, stack)
-
-    def progress(done: int, total: int) -> None:
-        report("weights", done, total)
-
+    arena, recurrent = _arenas(parts, config, ledger, stack)
     runner = build(
         RunnerParts(
             spec=parts.spec,
@@ -84,12 +78,13 @@ def assemble(
             context_tokens=parts.plan.context_tokens,
             streams=parts.streams,
             ledger=ledger,
-            progress=progress,
+            progress=partial(report, "weights"),
             resources=stack,
         )
     )
     pools = tuple(
-        PagePool(count, group.window) for group, count in zip(groups, counts, strict=True)
+        PagePool(pages, group.window)
+        for group, pages in zip(parts.spec.groups, parts.plan.page_counts, strict=True)
     )
     slots = None if recurrent is None else SlotPool(recurrent)
     report("warm-up", 0, 1)
@@ -117,8 +112,14 @@ def warm(runner: Runner, pools: tuple[PagePool, ...], slots: SlotPool | None = N
         runner.step([lane], [0], [WARM_ROWS])
 
 
-def _recurrent_arena(parts: Parts, ledger: Ledger, stack: ExitStack) -> RecurrentArena | None:
-    spec = parts.spec.recurrent
-    if spec is None:
-        return None
-    return stack.enter_context(RecurrentArena(spec, parts.plan.slot_count, ledger, RAM))
+def _arenas(
+    parts: Parts, config: EngineConfig, ledger: Ledger, stack: ExitStack
+) -> tuple[KvArena, RecurrentArena | None]:
+    """The bytes of pages and recurrent slots that the plan counted."""
+    dtype = torch.float32 if config.compute is Compute.FLOAT32 else torch.float16
+    spec, plan = parts.spec, parts.plan
+    arena = stack.enter_context(KvArena(spec.groups, plan.page_counts, dtype, ledger, RAM))
+    if spec.recurrent is None:
+        return arena, None
+    slots = RecurrentArena(spec.recurrent, plan.slot_count, ledger, RAM)
+    return arena, stack.enter_context(slots)

@@ -201,49 +201,29 @@ def _lines(
         for_streams, for_states = candidate.pages(group, geometry.chunk_rows)
         running += for_streams * size
         kept += for_states * size
+    rows = f"prompts are computed {geometry.chunk_rows} rows at a time"
     chats = f"{candidate.streams} of {wish.streams} chats at once"
-    lines = (
-        PlanLine(
-            pool=pool,
-            owner="weights",
-            bytes=footprint.weight_bytes,
-            reason=footprint.weights,
-        ),
-        PlanLine(
-            pool=pool,
-            owner="workspace",
-            bytes=footprint.workspace(candidate.context),
-            reason=f"prompts are computed {geometry.chunk_rows} rows at a time",
-        ),
-        PlanLine(
-            pool=pool,
-            owner="KV pages",
-            bytes=running,
-            reason=f"context {candidate.context:,} tokens ({candidate.reason}), {chats}, "
-            f"pages of {PAGE_ROWS} rows",
-        ),
-        PlanLine(
-            pool=pool,
-            owner="kept states",
-            bytes=kept,
-            reason=f"room for about {candidate.states} kept prompt states"
-            if candidate.states
-            else "no room beyond one running chat",
-        ),
+    context = f"context {candidate.context:,} tokens ({candidate.reason})"
+    states = f"room for about {candidate.states} kept prompt states"
+    found: list[tuple[str, int, str]] = [
+        ("weights", footprint.weight_bytes, footprint.weights),
+        ("workspace", footprint.workspace(candidate.context), rows),
+        ("KV pages", running, f"{context}, {chats}, pages of {PAGE_ROWS} rows"),
+        ("kept states", kept, states if candidate.states else "no room beyond one running chat"),
+    ]
+    if geometry.recurrent is not None:
+        found.append(_recurrent_line(geometry.recurrent, candidate))
+    return tuple(
+        PlanLine(pool=pool, owner=owner, bytes=size, reason=reason) for owner, size, reason in found
     )
-    if geometry.recurrent is None:
-        return lines
-    return (*lines, _recurrent_line(pool, geometry.recurrent, candidate))
 
 
-def _recurrent_line(pool: str, recurrent: RecurrentSpec, candidate: _Candidate) -> PlanLine:
-    return PlanLine(
-        pool=pool,
-        owner="recurrent states",
-        bytes=candidate.slots * recurrent.stream_bytes,
-        reason=f"{candidate.slots} of {recurrent.stream_bytes:,} bytes, whatever the context: "
-        f"{candidate.streams} for running chats, {candidate.states} for kept prompt states",
+def _recurrent_line(recurrent: RecurrentSpec, candidate: _Candidate) -> tuple[str, int, str]:
+    reason = (
+        f"{candidate.slots} of {recurrent.stream_bytes:,} bytes, whatever the context: "
+        f"{candidate.streams} for running chats, {candidate.states} for kept prompt states"
     )
+    return "recurrent states", candidate.slots * recurrent.stream_bytes, reason
 
 
 def _refused(pool: PoolCensus, least: _Candidate, lines: tuple[PlanLine, ...]) -> Refused:
