@@ -39,6 +39,7 @@ class ToMlx:
         bits: 2 to 8; None leaves the numbers as they are.
         group: elements that share a scale; rows that no group fits stay as they are.
         recipe: a mix of mlx-lm's, such as mixed_3_6, in place of ``bits``.
+        back: ``folder`` is a quantized one, and its numbers are decoded.
     """
 
     folder: str
@@ -46,6 +47,7 @@ class ToMlx:
     bits: int | None = None
     group: int = 32
     recipe: str | None = None
+    back: bool = False
 
 
 def to_gguf(orders: Sequence[ToGguf]) -> None:

@@ -1,6 +1,6 @@
 """Runs mlx-lm's converter over several checkpoints in one process: ``python mlx_child.py``.
 
-The orders come on stdin: {"folder", "out", "bits", "group", "recipe"}.
+The orders come on stdin: {"folder", "out", "bits", "group", "recipe", "back"}.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ def main(orders: list[dict[str, Any]]) -> None:
             q_group_size=order["group"],
             q_bits=order["bits"],
             quant_predicate=order["recipe"],
+            dequantize=order["back"],
         )
 
 

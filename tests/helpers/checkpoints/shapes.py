@@ -35,6 +35,8 @@ ODD = Widths(90, 116, head_dim=40, key_dim=12, value_dim=20, expert=38, per_laye
 """No width is a power of two or fits a quant block."""
 BLOCKS_OF_32 = Widths(96, 160, head_dim=64, key_dim=32, value_dim=32, expert=96, per_layer=32)
 """Every row is a multiple of 32: Q8_0, and MLX groups of 32."""
+BLOCKS_OF_64 = Widths(192, 320, head_dim=64, key_dim=64, value_dim=64, expert=192, per_layer=64)
+"""Every row is a multiple of 64: MLX groups of 32 and 64."""
 BLOCKS_OF_256 = Widths(
     256,
     512,

@@ -70,6 +70,10 @@ def write_gemma(folder: Path) -> dict[str, Any]:
         "eos_token": "<eos>",
         "pad_token": "<pad>",
         "unk_token": "<unk>",
+        "mask_token": "<mask>",
+        "sot_token": "<|turn>",
+        "eot_token": "<turn|>",
+        "extra_special_tokens": {"sot_token": "<|turn>", "eot_token": "<turn|>"},
     }
     _write(folder, config, GEMMA_TEMPLATE, dict(enumerate(GEMMA_SPECIALS)))
     return {"bos_token_id": 2, "eos_token_id": [1, 6], "top_k": 64, "top_p": 0.95}
