@@ -35,6 +35,7 @@ from transformers import (
 )
 
 from engine.checkpoint.published.config import flattened
+from engine.forward.products import linears
 from engine.loading.footprint import footprint
 from engine.loading.inspection import ModelCosts, model_costs
 from engine.loading.reads import decoded_elements, model_elements, step_reads
@@ -42,6 +43,8 @@ from engine.memory.ledger import PoolCensus
 from engine.memory.placement import Geometry, Plan, Wish, plan_placement
 from engine.models import model_spec
 from engine.models.spec import ModelSpec
+from engine.native import StoredWeights, native_sizes
+from kernels.cpu.library import Library, Pool
 from tests.helpers.shape_source import ShapeSource
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -389,6 +392,20 @@ def test_the_planner_s_vectors(vector: Vector) -> None:
     assert by_owner["KV pages"] == vector.full + vector.sliding + beyond
     states = sum(CATALOGUE[vector.name].recurrent) * MIB
     assert by_owner.get("recurrent states", 0) == plan.slot_count * states
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_no_executor_reserves_more_than_is_planned(name: str) -> None:
+    """Arena, copies and scratch of the native library for the whole model, from shapes alone."""
+    spec, source = sourced(name, "q8_0")
+    taken, context = footprint(source, spec, 256, 4, wide=False), 16_384
+    with Pool(Library(), 8) as pool:
+        weights = StoredWeights(source, Library(), pool)
+        multiplied = linears(spec)
+        used = weights.arena_bytes(multiplied) + weights.copied_bytes(multiplied)
+        assert native_sizes(spec, context, 4, pool).total_bytes <= taken.workspace(context)
+    stored = sum(facts.stored_bytes for facts in source.tensors.values())
+    assert used <= taken.weight_bytes <= 1.06 * stored
 
 
 def test_layers_that_share_k_and_v_own_no_pages() -> None:

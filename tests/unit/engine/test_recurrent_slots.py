@@ -207,6 +207,14 @@ def test_the_arena_holds_what_the_plan_counts_and_copies_one_slot() -> None:
     ledger.close()
 
 
+def test_an_arena_that_the_system_refuses_gives_its_bytes_back() -> None:
+    ledger = Ledger({RAM: 1 << 62})
+    with pytest.raises(RuntimeError):
+        RecurrentArena(SPEC, 1 << 48, ledger, RAM)
+    assert ledger.pool(RAM).held_bytes == 0
+    ledger.close()
+
+
 def prompt(length: int, seed: int) -> NDArray[np.int32]:
     return np.random.default_rng(seed).integers(0, 1000, length).astype(np.int32)
 
