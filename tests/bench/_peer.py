@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 LIMIT_S = 900.0
-TRIES = 5
+TRIES = 20
 CUT_NATS = 16.0
 STEPS = 65535
 

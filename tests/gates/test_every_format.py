@@ -17,7 +17,7 @@ import torch
 from transformers import PreTrainedModel
 
 from engine.models.spec import AttentionSpec, DeltaSpec, HeadOrder, LayerSpec, ModelSpec
-from tests.helpers.checkpoints.conversion import ToGguf, ToMlx, to_gguf, to_mlx
+from tests.helpers.checkpoints.conversion import ToGguf, ToMlx, convert
 from tests.helpers.checkpoints.saving import save_published, save_text
 from tests.helpers.checkpoints.variants import VARIANTS, make, random_ids, reference_logits
 from tests.helpers.lone_model import LoneModel, relative_l2
@@ -67,13 +67,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Saved]:
         paths = dict(zip(FORMATS, places, strict=True))
         found[name] = Saved(model, paths, ids, reference_logits(model, ids))
     published = {name: str(one.paths["as published"]) for name, one in found.items()}
-    to_mlx([ToMlx(folder, str(found[name].paths["MLX"])) for name, folder in published.items()])
-    to_gguf(
+    convert(
         [
             ToGguf(folder, str(found[name].paths["GGUF"]))
             for name, folder in published.items()
             if VARIANTS[name].in_gguf
-        ]
+        ],
+        [ToMlx(folder, str(found[name].paths["MLX"])) for name, folder in published.items()],
     )
     return found
 
@@ -99,6 +99,23 @@ def test_a_prompt_may_end_anywhere_and_go_on_in_steps(name: str, saved: dict[str
             assert_same(model.prompt(ids[:prompt_rows]), wanted[prompt_rows - 1])
             if prompt_rows < 600:
                 assert_same(steps(model, ids[prompt_rows:], 24), wanted[prompt_rows:][:24])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", ["llama", "qwen3_5_moe", "gemma4 per layer"])
+def test_numbers_of_16_bits_are_those_of_the_file(
+    name: str, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    """The reference is the model rounded as the file is, and computed in float32."""
+    model = make(name)
+    save_published(name, model, tmp_path / "published", dtype)
+    for value in model.state_dict().values():
+        value.copy_(value.to(dtype))
+    ids = random_ids(64)
+    with LoneModel(tmp_path / "published", 64) as read:
+        assert_same(read.all_logits(ids), reference_logits(model, ids))
+    with LoneModel(tmp_path / "published", 64) as read:
+        assert relative_l2(read.all_logits(ids), reference_logits(make(name), ids)) > 2 * LIMIT
 
 
 def test_another_order_of_value_heads_is_seen(saved: dict[str, Saved]) -> None:

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -58,6 +59,14 @@ def to_gguf(orders: Sequence[ToGguf]) -> None:
 def to_mlx(orders: Sequence[ToMlx]) -> None:
     """Convert with mlx-lm's converter, on the CPU."""
     _run("mlx_child.py", [], orders)
+
+
+def convert(gguf: Sequence[ToGguf], mlx: Sequence[ToMlx]) -> None:
+    """Both at once."""
+    with ThreadPoolExecutor(1) as beside:
+        other = beside.submit(to_mlx, mlx)
+        to_gguf(gguf)
+        other.result()
 
 
 def _run(child: str, arguments: Sequence[str], orders: Sequence[ToGguf] | Sequence[ToMlx]) -> None:

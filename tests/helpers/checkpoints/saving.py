@@ -35,11 +35,13 @@ def save_text(name: str, model: PreTrainedModel, folder: Path) -> None:
     _write_words(VARIANTS[name], folder)
 
 
-def save_published(name: str, model: PreTrainedModel, folder: Path) -> None:
+def save_published(
+    name: str, model: PreTrainedModel, folder: Path, dtype: torch.dtype = torch.float32
+) -> None:
     """As the makers publish the family, in shards.
 
-    Where the family sees pictures: its config and names a level deeper, and some tensors of the
-    other parts; where it has a multi-token predictor: that, too.
+    Its numbers are rounded to ``dtype``. Where the family sees pictures: its config and names a
+    level deeper, and some tensors of the other parts; where it has a multi-token predictor: that.
     """
     variant = VARIANTS[name]
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,13 +52,13 @@ def save_published(name: str, model: PreTrainedModel, folder: Path) -> None:
         tensors = _one_by_one(tensors)
     if variant.draft_layers:
         tensors |= _draft(tensors, model.config.hidden_size)
-    config = _flat(variant, model)
+    config = _flat(variant, model) | {"dtype": str(dtype).removeprefix("torch.")}
     if variant.wrapper is not None:
         config = _wrapped(variant.wrapper, config)
         tensors = {_inner_name(variant, key): value for key, value in tensors.items()}
         tensors |= {part: torch.ones(8, 8) for part in PICTURE_PARTS[variant.wrapper[0]]}
     (folder / "config.json").write_text(json.dumps(config), "utf-8")
-    _save_shards(tensors, folder)
+    _save_shards({key: value.to(dtype) for key, value in tensors.items()}, folder)
     _write_words(variant, folder)
 
 
@@ -76,7 +78,6 @@ def _flat(variant: Variant, model: PreTrainedModel) -> dict[str, Any]:
     if variant.wrapper and variant.wrapper[0] == "gemma4_unified":
         config |= {"moe_intermediate_size": None, "hidden_size_per_layer_input": 0}
     config["architectures"] = [type(model).__name__]
-    config["dtype"] = "float32"
     return config
 
 
@@ -101,7 +102,7 @@ def _wrapped(wrapper: tuple[str, str], text: dict[str, Any]) -> dict[str, Any]:
         "text_config": text,
         "tie_word_embeddings": text["tie_word_embeddings"],
         "vocab_size": text["vocab_size"],
-        "dtype": "float32",
+        "dtype": text["dtype"],
         "image_token_id": 7,
         "vision_config": {"model_type": f"{model_type}_vision", "hidden_size": 8},
     }
