@@ -173,7 +173,7 @@ def details(line: ModelLine) -> Iterator[str]:
         yield f"{line.parameters:,} parameters: {', '.join(mix)}"
     if not line.usable:
         return
-    pictures = "reads pictures" if line.has_vision else "reads no pictures"
+    pictures = "with a picture part" if line.has_vision else "text only"
     yield f"family {line.family}, {pictures}"
     yield f"a generated token reads {_size(line.step_bytes)} of weights"
     yield f"a token takes {_size(line.kv_token_bytes)} of K and V in layers that attend to all"
