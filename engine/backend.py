@@ -22,6 +22,8 @@ from kernels.cpu.library import Library, LibraryUnavailable, Pool
 
 WEIGHTS = "weights"
 WORKSPACE = "workspace"
+REPORTS = 200
+"""Times that progress is told while weights are laid out."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,10 +69,12 @@ def _native_runner(parts: RunnerParts, library: Library, threads: int) -> Runner
         stack.enter_context(parts.ledger.reserve(WORKSPACE, {RAM: sizes.total_bytes})),
     ]
     stack.callback(weights.close)
-    done, total = 0, weights.stored_bytes(products)
+    done, said, total = 0, 0, weights.stored_bytes(products)
     for part in weights.lay_out(products):
         done += part
-        parts.progress(min(done, total), total)
+        if done >= min(said + total // REPORTS, total):  # a mixture has tens of thousands of parts
+            said = done
+            parts.progress(done, total)
     runner = NativeRunner(spec, weights, parts.kv, pool, sizes, recurrent=parts.recurrent)
     for lease in leases:
         lease.commit()
