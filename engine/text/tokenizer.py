@@ -14,6 +14,7 @@ from tokenizers import AddedToken
 
 from engine.checkpoint.source import TokenizerFacts
 from engine.checkpoint.vocabulary.cuts import MarkerFlags
+from engine.errors import RequestInvalid
 from engine.text.vocabulary.build import build
 from engine.text.vocabulary.check import MARKER_KINDS, check_facts, end_ids, mended_types
 from engine.text.vocabulary.markers import Markers
@@ -87,11 +88,24 @@ class Tokenizer:
         return self.encode_with_spans(text, special=special, continued=continued).ids
 
     def encode_with_spans(self, text: str, *, special: bool, continued: bool = False) -> Encoded:
-        """Like ``encode``, with the characters behind each id."""
+        """Like ``encode``, with the characters behind each id.
+
+        Raises:
+            RequestInvalid: a pattern of the file's own makes the text too slow to read.
+        """
         text = clean(text)
         self._set_continued(continued)
         self._built.engine.encode_special_tokens = not special
-        found = self._built.engine.encode(text, add_special_tokens=False)
+        try:
+            found = self._built.engine.encode(text, add_special_tokens=False)
+        except BaseException as error:
+            # The pattern's search gives up after ten million tries, by a panic of no public type.
+            if type(error).__name__ != "PanicException":
+                raise
+            sentence = (
+                "The checkpoint's tokenizer cannot cut this text: its pattern takes too long."
+            )
+            raise RequestInvalid(sentence, characters=len(text)) from error
         starts, ends = zip(*found.offsets, strict=True) if found.ids else ((), ())
         encoded = Encoded(found.ids, list(starts), list(ends))
         if special or self.control_ids.isdisjoint(encoded.ids):

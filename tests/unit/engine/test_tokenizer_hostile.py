@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.checkpoint.source import TokenizerFacts
-from engine.errors import CheckpointUnreadable
+from engine.errors import CheckpointUnreadable, RequestInvalid
 from engine.text.tokenizer import Tokenizer
 from engine.text.vocabulary.pieces import CONTROL, NORMAL, USER_DEFINED
 from tests.helpers.definitions import Json, byte_definition, read_folder, space_definition
@@ -88,6 +88,19 @@ def test_a_cut_or_flipped_file_is_read_or_refused(data: st.DataObject) -> None:
             Tokenizer(read_folder(Path(folder), None)).encode(TEXT, special=True)
         except CheckpointUnreadable as error:
             assert error.sentence
+
+
+def test_a_pattern_that_runs_wild_ends_the_request_and_not_the_engine() -> None:
+    """The control: a text that the pattern likes is read by the same tokenizer."""
+    definition = byte_definition(("a", "b"))
+    pattern = {"Regex": r"[^b]*[^c]*(?!a)\s"}
+    definition["pre_tokenizer"]["pretokenizers"][0]["pattern"] = pattern
+    tokenizer = read(definition)
+    assert tokenizer is not None
+    with pytest.raises(RequestInvalid) as caught:
+        tokenizer.encode("a" * 6000, special=False)
+    assert caught.value.numbers == {"characters": 6000}
+    assert tokenizer.decode(tokenizer.encode(TEXT, special=False)) == TEXT
 
 
 def longer(facts: TokenizerFacts, kind: int, *tokens: str) -> TokenizerFacts:
