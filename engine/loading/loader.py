@@ -19,6 +19,7 @@ from engine.checkpoint.source import CheckpointSource
 from engine.config import Compute, EngineConfig
 from engine.errors import MemoryRefused, RequestInvalid
 from engine.loading.footprint import footprint
+from engine.loading.head import without_copy
 from engine.loading.inspection import inspect_checkpoint
 from engine.loading.loaded import LoadedModel
 from engine.loading.prompts import CheckpointPrompts
@@ -68,7 +69,7 @@ class CheckpointLoader:
         report("open", 0, 1)
         with ExitStack() as stack:
             source = stack.enter_context(open_checkpoint(Path(wish.path)))
-            spec = model_spec(source)
+            spec = without_copy(model_spec(source), source)
             plan = self._fitting(source, spec, wish)
             report("tokenizer", 0, 1)
             tokenizer = Tokenizer(source.tokenizer, self._config.data_directory / CACHE_FOLDER)
@@ -100,7 +101,7 @@ class CheckpointLoader:
     def plan(self, wish: PlanWish) -> Planned:
         """What loading would take, as if nothing else were loaded."""
         with open_checkpoint(Path(wish.path)) as source:
-            found = self._plan(source, model_spec(source), wish)
+            found = self._plan(source, without_copy(model_spec(source), source), wish)
         return Planned(
             request=wish.request,
             context_tokens=found.context_tokens,

@@ -18,6 +18,11 @@ from engine.models.metadata import FamilyKeys
 from engine.models.spec import Activation, FeedForwardSpec, RopeSpec, RopeStyle
 from engine.models.tensors import TensorNames
 
+OWN_HEAD_NOTE = "The config ties the head to the embedding, but the file has a head, which is used."
+NO_HEAD_NOTE = (
+    "The file has no head and the config does not say why; the embedding makes the logits."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Body:
@@ -185,16 +190,19 @@ def feed_forward(
 def head_tensor(keys: FamilyKeys, tensors: TensorNames, geometry: Body) -> str:
     """The tensor that makes the logits: ``output`` where the file has one, else the embedding.
 
-    A published checkpoint whose config ties the two may hold a copy, which is left alone; one
-    whose config says that they are apart must have it.
+    A published checkpoint whose config ties the two may hold a head all the same: mostly a copy
+    (``engine.loading.head`` finds that out), else what its makers trained, and it counts. One whose
+    config says that they are apart must have it.
     """
-    shape = (geometry.vocabulary, geometry.hidden)
-    tied = keys.flag("tied", not tensors.has("output.weight"))
-    if not tied or tensors.has("output.weight"):
-        own = tensors.checked("output.weight", shape)
-        if not tied:
-            return own
-    return tensors.checked("token_embd.weight", shape)
+    own = tensors.has("output.weight")
+    tied = keys.flag("tied", not own)
+    if own or not tied:
+        if own and tied:
+            tensors.note(OWN_HEAD_NOTE)
+        return tensors.checked("output.weight", (geometry.vocabulary, geometry.hidden))
+    if tensors.published and not keys.has("tied"):
+        tensors.note(NO_HEAD_NOTE)
+    return tensors.checked("token_embd.weight", (geometry.vocabulary, geometry.hidden))
 
 
 def logit_cap(keys: FamilyKeys) -> float | None:

@@ -99,8 +99,8 @@ def published_values(
 ) -> tuple[dict[str, MetadataValue], dict[str, str]]:
     """The config's values by GGUF key, and by GGUF key how the config spells it.
 
-    Keys of the text part count before those of the whole, but for ``tied``: the head is a part of
-    the whole.
+    Keys of the text part count before those of the whole, but for ``tied``, where either may say
+    so: the head is a part of the whole, and each maker writes only one of them with care.
     """
     values: dict[str, MetadataValue] = dict(published.defaults)
     spelled: dict[str, str] = {}
@@ -110,8 +110,8 @@ def published_values(
         for full in (*own, *(TEXT_PART + n for n in own)):
             if full in config:
                 values[key], spelled[key] = config[full], full
-    if TIED in config:
-        values["tied"], spelled["tied"] = config[TIED], TIED
+    if config.get(TIED) is True:
+        values["tied"], spelled["tied"] = True, TIED
     for key, full in _rope_places(config):
         values[key], spelled[key] = config[full], full
     for key in ("rope.scaling.type", "rope.sliding.scaling.type"):

@@ -56,6 +56,7 @@ class TensorNames:
         self._family = source.architecture
         self._asked: set[str] = set()
         self._own: dict[str, str] = {}
+        self._notes: list[str] = []
 
     def __len__(self) -> int:
         return len(self._tensors)
@@ -68,6 +69,11 @@ class TensorNames:
         if own is None:
             own = self._own[name] = self._translated(self._published, name)
         return own
+
+    @property
+    def published(self) -> bool:
+        """Whether the names are those of a published checkpoint or of MLX."""
+        return self._published is not None
 
     @property
     def file(self) -> str:
@@ -121,8 +127,12 @@ class TensorNames:
         """Let tensors be, if they are there, that the family's mathematics does not use."""
         self._asked.update(self.name(name) for name in names)
 
+    def note(self, sentence: str) -> None:
+        """Keep what a person should know about the checkpoint for ``leftovers``."""
+        self._notes.append(sentence)
+
     def leftovers(self, draft_layers: range = range(0)) -> tuple[str, ...]:
-        """Notes about tensors that belong to other parts of a model, such as its vision tower.
+        """Every note; with those about tensors of a model's other parts, such as its vision tower.
 
         Args:
             draft_layers: numbers of the layers that only propose tokens and do not run.
@@ -147,7 +157,7 @@ class TensorNames:
             (others, "its picture or sound part"),
             (len(drafts), "its draft layer (multi-token prediction)"),
         )
-        return tuple(
+        return *self._notes, *(
             f"{count} tensor{'s' * (count > 1)} of the file belong{'s' * (count == 1)} to {part}; "
             "not used."
             for count, part in told

@@ -15,6 +15,8 @@ PATTERN_KEY = "attention.sliding_window_pattern"
 TYPES_KEY = "layer_types"
 SLIDING, FULL = "sliding_attention", "full_attention"
 ROPE_BASE = 10_000.0
+MOST_ROWS = (1 << 31) - 1
+"""Positions are told in 32 bits everywhere."""
 TURNING_SHARE = 0.25
 STANDING = 1e-20
 """A frequency below this turns nothing in float32 at any position; files divide by 1e30."""
@@ -39,16 +41,33 @@ def sliding_pattern(keys: FamilyKeys, layer_count: int) -> tuple[bool, ...]:
 
 
 def published_sliding(keys: FamilyKeys, layer_count: int) -> tuple[bool, ...]:
-    """By the layers' types; where none are given each P-th layer is full, P being 6 by default."""
+    """By the layers' types; where none are given each P-th layer is full, P being 6 by default.
+
+    A config that has both must mean the same: readers of each kind would compute another model.
+    """
     stored = keys.raw(TYPES_KEY)
     if stored is None:
-        pattern = keys.count(PATTERN_KEY, DEFAULT_PATTERN)
-        return tuple((index + 1) % pattern != 0 for index in range(layer_count))
+        return _every(keys.count(PATTERN_KEY, DEFAULT_PATTERN), layer_count)
     if not isinstance(stored, Sequence) or isinstance(stored, str):
         raise keys.refusal(TYPES_KEY, f"{layer_count} names, one a layer")
     if len(stored) != layer_count or not all(entry in (SLIDING, FULL) for entry in stored):
         raise keys.refusal(TYPES_KEY, f"{SLIDING} or {FULL} for each of {layer_count} layers")
-    return tuple(entry == SLIDING for entry in stored)
+    sliding = tuple(entry == SLIDING for entry in stored)
+    if keys.has(PATTERN_KEY) and _every(keys.count(PATTERN_KEY), layer_count) != sliding:
+        raise keys.refusal(PATTERN_KEY, f"the layers that {TYPES_KEY} names")
+    return sliding
+
+
+def _every(pattern: int, layer_count: int) -> tuple[bool, ...]:
+    return tuple((index + 1) % pattern != 0 for index in range(layer_count))
+
+
+def sliding_window(keys: FamilyKeys) -> int:
+    """Rows attended by a layer that slides, the own one included."""
+    window = keys.count("attention.sliding_window")
+    if window > MOST_ROWS:
+        raise keys.refusal("attention.sliding_window", f"at most {MOST_ROWS} rows")
+    return window
 
 
 def sliding_rope(keys: FamilyKeys, dims: int) -> RopeSpec:

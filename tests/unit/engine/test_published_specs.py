@@ -10,10 +10,13 @@ import pytest
 
 from engine.checkpoint.source import Dialect, MetadataValue
 from engine.errors import CheckpointUnreadable, UnsupportedFamily
+from engine.loading.head import without_copy
 from engine.models import model_spec, rope
+from engine.models.layers import OWN_HEAD_NOTE
 from engine.models.spec import ModelSpec, Norm, RopeSpec, RopeStyle
 from tests.helpers.memory_source import GEMMA3, LLAMA, MemorySource, random_arrays
 
+EMBEDDING = "model.embed_tokens.weight"
 GLOBALS = {"token_embd": "embed_tokens", "output_norm": "norm"}
 PARTS = {
     "attn_norm": "input_layernorm",
@@ -115,8 +118,33 @@ def test_a_llama_without_a_word_of_tying_has_a_head_of_its_own() -> None:
     assert model_spec(published("llama", CONFIG, arrays=own)).head == "lm_head.weight"
     with pytest.raises(CheckpointUnreadable, match=r"no tensor lm_head\.weight"):
         model_spec(published("llama", CONFIG))
+
+
+@pytest.mark.parametrize("whole", [True, False, None])
+@pytest.mark.parametrize("text", [True, False, None])
+def test_the_text_part_or_the_whole_ties_the_head(whole: bool | None, text: bool | None) -> None:
+    said = {"tie_word_embeddings": whole, "text_config.tie_word_embeddings": text}
+    config = CONFIG | {key: value for key, value in said.items() if value is not None}
+    if whole or text:
+        spec = model_spec(published("llama", config))
+        assert (spec.head, spec.notes) == (spec.embedding, ())
+    else:
+        with pytest.raises(CheckpointUnreadable, match=r"no tensor lm_head\.weight"):
+            model_spec(published("llama", config))
+
+
+def test_a_copy_of_the_embedding_is_no_head_of_its_own() -> None:
+    embedding = np.random.default_rng(3).standard_normal((53, 24)).astype(np.float32)
+    copy, other = embedding.copy(), embedding.copy()
+    other[-1, -1] += 1.0
     tied = CONFIG | {"tie_word_embeddings": True}
-    assert model_spec(published("llama", tied, arrays=own)).head == "model.embed_tokens.weight"
+    for head, wanted in ((copy, EMBEDDING), (other, "lm_head.weight")):
+        source = published("llama", tied, arrays={EMBEDDING: embedding, "lm_head.weight": head})
+        spec = model_spec(source)
+        assert (spec.head, spec.notes) == ("lm_head.weight", (OWN_HEAD_NOTE,))
+        settled = without_copy(spec, source)
+        assert settled.head == wanted
+        assert settled.notes == ((OWN_HEAD_NOTE,) if wanted == "lm_head.weight" else ())
 
 
 def test_llama_defaults_are_those_of_its_class() -> None:
@@ -274,8 +302,12 @@ def test_gemma3_kinds_of_layers_are_told_in_three_ways() -> None:
     types = ["full_attention" if index in (1, 4) else "sliding_attention" for index in range(7)]
     assert full_layers(model_spec(gemma3())) == [5]
     assert full_layers(model_spec(gemma3(sliding_window_pattern=3))) == [2, 5]
-    both = gemma3(layer_types=types, sliding_window_pattern=3)
-    assert full_layers(model_spec(both)) == [1, 4]
+    assert full_layers(model_spec(gemma3(layer_types=types))) == [1, 4]
+    every = ["sliding_attention", "sliding_attention", "full_attention"] * 2 + ["sliding_attention"]
+    both = gemma3(layer_types=every, sliding_window_pattern=3)
+    assert full_layers(model_spec(both)) == [2, 5]
+    with pytest.raises(CheckpointUnreadable, match="sliding_window_pattern = 3; wanted the layers"):
+        model_spec(gemma3(layer_types=types, sliding_window_pattern=3))
 
 
 def test_gemma3_ropes_are_told_by_kind_or_as_before() -> None:

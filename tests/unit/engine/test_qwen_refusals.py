@@ -12,6 +12,7 @@ import pytest
 from engine.checkpoint.source import Dialect, MetadataValue
 from engine.errors import CheckpointError, CheckpointUnreadable, UnsupportedFamily
 from engine.models import model_spec
+from engine.models.layers import OWN_HEAD_NOTE
 from tests.helpers import qwen_sources as qwen
 from tests.helpers.memory_source import MemorySource
 from tests.helpers.qwen_sources import DENSE, MIXED, NEXT
@@ -195,11 +196,11 @@ def test_norms_that_are_packed_are_refused() -> None:
         model_spec(source)
 
 
-def test_a_tied_file_may_carry_a_head_and_the_whole_says_whether_it_is_tied() -> None:
-    tied = model_spec(qwen.source(DENSE, metadata={"tie_word_embeddings": True}))
-    assert tied.head == tied.embedding
-    within: dict[str, MetadataValue] = {"text_config.tie_word_embeddings": True}
-    assert model_spec(qwen.source(DENSE, metadata=within)).head == "lm_head.weight"
+def test_a_head_that_is_there_is_used_whatever_the_config_ties() -> None:
+    for key in ("tie_word_embeddings", "text_config.tie_word_embeddings"):
+        spec = model_spec(qwen.source(DENSE, metadata={key: True}))
+        assert (spec.head, spec.notes[0]) == ("lm_head.weight", OWN_HEAD_NOTE)
+    assert OWN_HEAD_NOTE not in model_spec(qwen.source(DENSE)).notes
 
 
 def test_a_config_of_the_older_kind_turns_as_many_elements() -> None:
