@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
@@ -99,12 +100,24 @@ def environment(date: str | None) -> jinja2.Environment:
 
 
 def _render(template: jinja2.Template, wanted: Rendering, limit: int) -> Outcome:
+    tools = [json.loads(tool) for tool in wanted.tools]
+    found = _rendered(template, wanted, limit, tools or None)
+    if isinstance(found, Refused) and not tools:
+        # Templates made for tools alone walk through the list without asking whether there is one.
+        without = _rendered(template, wanted, limit, tools)
+        return without if isinstance(without, Rendered) else found
+    return found
+
+
+def _rendered(
+    template: jinja2.Template, wanted: Rendering, limit: int, tools: list[Any] | None
+) -> Outcome:
     pieces: list[str] = []
     size = 0
     try:
         for piece in template.generate(
             messages=[_message(turn) for turn in wanted.turns],
-            tools=[json.loads(tool) for tool in wanted.tools] or None,
+            tools=tools,
             documents=None,
             add_generation_prompt=wanted.generation_prompt,
             **wanted.variables,
@@ -158,7 +171,15 @@ def _tojson(
         indent=indent,
         separators=separators,
         sort_keys=sort_keys,
+        default=_listed,
     )
+
+
+def _listed(value: object) -> list[Any]:
+    """What ``map`` and its like give, which templates take for lists."""
+    if isinstance(value, Iterator):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def _raise(message: str) -> None:

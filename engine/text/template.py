@@ -28,6 +28,7 @@ from engine.text.tools.declared import declaration
 from engine.text.tools.syntax import find_syntax
 
 _NO_SWITCH_NOTE: Final = "The model's chat template cannot turn thinking on or off."
+_NO_TOOLS_NOTE: Final = "The model's chat template shows no tools, so the model cannot call any."
 _BASE_NOTE: Final = "The model has no chat template; it continues the text instead of answering."
 
 
@@ -173,7 +174,12 @@ class ChatTemplate:
             tags=self.tags,
             starts_in_thinking=ends_inside(tail, self.tags),
             spliced=len(replies),
-            notes=self._notes + sheet.notes + self._switch_notes(thinking),
+            notes=(
+                *self._notes,
+                *sheet.notes,
+                *self._switch_notes(thinking),
+                *_tool_notes(sheet.text, tools),
+            ),
         )
 
     def _switch_notes(self, thinking: bool | None) -> tuple[str, ...]:
@@ -227,6 +233,11 @@ class ChatTemplate:
 
 def _renderer(source: str | None) -> Renderer:
     return PlainRenderer() if source is None else TemplateRenderer(source)
+
+
+def _tool_notes(text: str, tools: Sequence[Tool]) -> tuple[str, ...]:
+    """A note where tools were declared and not even their names came into the prompt."""
+    return () if all(tool.name in text for tool in tools) else (_NO_TOOLS_NOTE,)
 
 
 def _boundaries(
