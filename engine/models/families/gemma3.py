@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from engine.checkpoint.source import CheckpointSource, Dialect
 from engine.models import layers
 from engine.models.attention import Kind, attention, kv_slots
-from engine.models.blocks.sliding import sliding_layers, sliding_rope
+from engine.models.blocks.sliding import sliding_layers, sliding_rope, sliding_window
 from engine.models.metadata import FamilyKeys, family_keys
 from engine.models.published import COMMON_NAMES, Published
 from engine.models.spec import (
@@ -140,7 +140,7 @@ def _kinds(
             kv_head_count=geometry.kv_head_count,
             head_dim=geometry.head_dim,
             scale=attention_scale(keys, geometry),
-            window=keys.count("attention.sliding_window") if slides else None,
+            window=sliding_window(keys) if slides else None,
             rope=rope,
         )
     return kinds, tuple(kind.pages(sliding.count(slides)) for slides, kind in kinds.items())

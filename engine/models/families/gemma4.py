@@ -21,6 +21,7 @@ from engine.models.blocks.sliding import (
     published_sliding,
     sliding_pattern,
     sliding_rope,
+    sliding_window,
 )
 from engine.models.experts import ExpertSizes, experts
 from engine.models.metadata import FamilyKeys, family_keys
@@ -196,7 +197,7 @@ def _kinds(
             kv_head_count=own.kv_count,
             head_dim=own.dim,
             scale=1.0,
-            window=keys.count("attention.sliding_window") if slides else None,
+            window=sliding_window(keys) if slides else None,
             rope=sliding_rope(keys, own.dim)
             if slides
             else proportional_rope(source, keys, own.dim),

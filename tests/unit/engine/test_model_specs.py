@@ -222,6 +222,12 @@ def test_a_gemma3_pattern_that_does_not_fit_is_refused(pattern: object) -> None:
         full_layers(attention__sliding_window_pattern=pattern)
 
 
+def test_a_window_longer_than_positions_can_be_is_refused() -> None:
+    assert model_spec(tiny_source("gemma3", attention__sliding_window=2**31 - 1)).groups[1].window
+    with pytest.raises(CheckpointUnreadable, match="at most 2147483647 rows"):
+        model_spec(tiny_source("gemma3", attention__sliding_window=2**31))
+
+
 def test_gemma3_kinds_have_groups_slots_and_ropes_of_their_own() -> None:
     spec = model_spec(tiny_source("gemma3", rope__freq_base=1e6, rope__scaling__factor=8.0))
     sliding, full = spec.attentions[6], spec.attentions[5]
