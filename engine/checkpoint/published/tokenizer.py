@@ -93,7 +93,11 @@ def _added(folder: Path, settings: Settings) -> tuple[AddedToken, ...]:
     listed = settings.added_tokens_decoder
     if listed is None:
         older = _read(folder, ADDED, dict[str, int]) or {}
-        return tuple(AddedToken(content=text, id=index) for text, index in older.items())
+        # The older file has no flags; what is spelled so structures turns and is no text.
+        return tuple(
+            AddedToken(content=text, id=index, special=text.startswith("<|"))
+            for text, index in older.items()
+        )
     for index, token in listed.items():
         if not (index.isascii() and index.isdigit() and len(index) < _ID_DIGITS):
             raise json_refusal(

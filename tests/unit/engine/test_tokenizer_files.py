@@ -93,7 +93,7 @@ def test_a_damaged_sentencepiece_file_is_refused(content: bytes, sentence: str) 
     assert sentence in caught.value.sentence
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_no_cut_or_flipped_sentencepiece_file_raises_anything_else(data: st.DataObject) -> None:
     content = bytearray(model()[-60:] if data.draw(st.booleans()) else model()[:80])
@@ -128,6 +128,14 @@ def test_vocabulary_and_merges_read_as_the_family_cuts_text(
     assert tokenizer.encode(" abab", special=False) == [257, 256]
     assert tokenizer.encode("ab<|im_end|>", special=True) == [256, 258]
     assert (tokenizer.notes == ()) is (rule is not None)
+
+
+def test_markers_of_the_older_list_are_control_tokens_by_their_spelling(tmp_path: Path) -> None:
+    write_pairs(tmp_path, "a b\n", '{"<|im_start|>": 258, "<think>": 259}')
+    tokenizer = Tokenizer(published_tokenizer(tmp_path, {"model_type": "qwen2"}, {}))
+    assert tokenizer.control_ids == {258}
+    assert tokenizer.encode("<think>", special=False) == [259]
+    assert 258 not in tokenizer.encode("<|im_start|>", special=False)
 
 
 @pytest.mark.parametrize("merges", ["a b c\n", "ab\n", "a  b\n"])

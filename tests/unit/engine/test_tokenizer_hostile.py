@@ -48,7 +48,7 @@ def read(definition: Json) -> Tokenizer | None:
             return None
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_a_changed_definition_is_read_or_refused(data: st.DataObject) -> None:
     make = data.draw(st.sampled_from([byte_definition, space_definition]))
@@ -65,7 +65,7 @@ def test_a_changed_definition_is_read_or_refused(data: st.DataObject) -> None:
         tokenizer.decode(tokenizer.encode(TEXT, special=True))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(CHARACTERS)
 def test_any_pattern_is_run_or_refused(pattern: str) -> None:
     definition = byte_definition(("a", "b"))
