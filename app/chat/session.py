@@ -25,7 +25,7 @@ from app.chat.store_bridge import StoreBridge
 from app.errors import AppError, EngineUnavailable
 from app.library.loaded import LoadedModel, ModelPhase, ModelState
 from app.link.bridge import EngineBridge
-from app.link.client import EngineClient
+from app.link.client import EngineClient, Question
 from app.text import whole_characters
 from engine.protocol import EngineMessage, Failure, Finished, Progress, Sampling, Tokens
 
@@ -184,11 +184,13 @@ class ChatSession(QObject):
         reply = ReplyWriter(conversation.id, user.id, facts, self._services.store)
         try:
             self._request = self._services.client.generate(
-                conversation.messages_to(user.id),
+                Question(
+                    conversation.messages_to(user.id),
+                    date=conversation.date,
+                    sibling=conversation.next_sibling(user.id),
+                ),
                 on_message=self._services.bridge.on_ui(lambda m: self._on_message(reply, m)),
                 sampling=sampling,
-                date=conversation.date,
-                sibling=conversation.next_sibling(user.id),
             )
         except EngineUnavailable:
             return  # It died just now; the model's next "ready" begins again.

@@ -20,10 +20,11 @@ from app.cli.chat_log import ReplyLog, open_chat
 from app.cli.engine import MakeCommand, chosen_model, installed, started_engine
 from app.cli.options import AskOptions
 from app.cli.output import Output
-from app.cli.reply import Question, RunningReply
+from app.cli.reply import RunningReply
 from app.directories import Directories, make_private
 from app.errors import InputInvalid
 from app.library.catalogue import ENDING
+from app.link.client import Question
 from app.lock import DirectoryLock
 from app.settings import Settings, SettingsFile
 from engine.protocol import MAX_FRAME_BYTES, ChatMessage, Finished, Loaded, Sampling

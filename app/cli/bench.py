@@ -29,7 +29,7 @@ from app.cli.output import Output
 from app.cli.peer import Peer, find_peer
 from app.directories import Directories, make_private
 from app.library.catalogue import ENDING
-from app.link.client import EngineClient
+from app.link.client import EngineClient, Question
 from app.link.mailbox import Mailbox
 from app.lock import DirectoryLock
 from engine.protocol import Counted, Finished, Sampling
@@ -141,7 +141,7 @@ def run_once(client: EngineClient, run: int) -> Finished:
     prompt = prompt_of(client, run)
     sampling = Sampling(temperature=0.0, max_tokens=REPLY_TOKENS)
     with Mailbox() as box:
-        client.generate(raw=prompt, sampling=sampling, on_message=box.put)
+        client.generate(Question(raw=prompt), sampling=sampling, on_message=box.put)
         return box.answer(Finished)
 
 

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from app.cli.chat_log import ReplyLog
 from app.cli.output import Output, OutputClosed, OutputFailed
 from app.errors import EngineRefused, EngineUnavailable, StoreError
-from app.link.client import EngineClient
+from app.link.client import EngineClient, Question
 from app.link.mailbox import Mailbox, refusal
-from engine.protocol import ChatMessage, Failure, Finished, Sampling, Tokens
+from engine.protocol import Failure, Finished, Sampling, Tokens
 
 STOP_LIMIT_S: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked: messages under the model's template, or ``raw`` without one."""
-
-    messages: tuple[ChatMessage, ...] = ()
-    raw: str | None = None
-    date: str | None = None
-    sibling: int = 0
-    thinking: bool | None = None
 
 
 class RunningReply:
@@ -53,15 +41,7 @@ class RunningReply:
             OutputClosed, OutputFailed, StoreError: the reply was stopped because it can go nowhere.
             KeyboardInterrupt: stopped twice, or the engine did not stop.
         """
-        request = self._client.generate(
-            question.messages,
-            raw=question.raw,
-            sampling=sampling,
-            date=question.date,
-            sibling=question.sibling,
-            thinking=question.thinking,
-            on_message=self._box.put,
-        )
+        request = self._client.generate(question, sampling=sampling, on_message=self._box.put)
         with self._box:
             return self._follow(request)
 

@@ -67,6 +67,23 @@ class LinkLimits:
     stop_s: float = 30.0
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Messages under the model's template, or ``raw`` without one.
+
+    Attributes:
+        date: ISO, what the template sees as today: that of the conversation's first message.
+        sibling: number among the replies to one message.
+        thinking: on or off where the template has a switch; None as it comes.
+    """
+
+    messages: tuple[ChatMessage, ...] = ()
+    raw: str | None = None
+    date: str | None = None
+    sibling: int = 0
+    thinking: bool | None = None
+
+
 class EngineClient:
     """The engine as seen by the app, over all its lives."""
 
@@ -205,15 +222,7 @@ class EngineClient:
         return self._send(request, Inspect(request=request, paths=paths))
 
     def generate(
-        self,
-        messages: tuple[ChatMessage, ...] = (),
-        *,
-        on_message: OnMessage,
-        raw: str | None = None,
-        sampling: Sampling | None = None,
-        date: str | None = None,
-        sibling: int = 0,
-        thinking: bool | None = None,
+        self, question: Question, *, on_message: OnMessage, sampling: Sampling | None = None
     ) -> int:
         """Generate a reply: Progress and Tokens, then Finished or Failure."""
         request = self._pending.add(on_message)
@@ -221,12 +230,12 @@ class EngineClient:
             request,
             Generate(
                 request=request,
-                messages=messages,
-                raw=raw,
+                messages=question.messages,
+                raw=question.raw,
                 sampling=sampling if sampling is not None else Sampling(),
-                date=date,
-                sibling=sibling,
-                thinking=thinking,
+                date=question.date,
+                sibling=question.sibling,
+                thinking=question.thinking,
             ),
         )
 

@@ -24,8 +24,8 @@ from tests.helpers.hearth import ROOT, Ended, command, hearth, started_hearth
 
 SLOW = Script(reply="word", times=2000, words_per_s=100)
 KEYS = [
-    "text", "token_ids", "prompt_tokens", "completion_tokens", "resumed_tokens", "ttft_ms",
-    "load_ms", "prefill_tok_s", "decode_tok_s", "stop_reason", "model", "seed",
+    "text", "thinking_text", "token_ids", "prompt_tokens", "completion_tokens", "resumed_tokens",
+    "ttft_ms", "load_ms", "prefill_tok_s", "decode_tok_s", "stop_reason", "model", "seed",
 ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from app.errors import (
     ModelHeldBack,
     RequestTooLarge,
 )
-from app.link.client import LinkLimits
+from app.link.client import LinkLimits, Question
 from app.link.mailbox import Mailbox
 from app.link.restart import RestartPolicy
 from app.lock import start_time
@@ -298,7 +298,7 @@ def test_a_request_above_a_frame_is_refused_before_it_is_sent(tmp_path: Path) ->
         load(client)
         long = ChatMessage(role="user", text="x" * MAX_FRAME_BYTES)
         with pytest.raises(RequestTooLarge):
-            client.generate((long,), on_message=lambda _: None)
+            client.generate(Question((long,)), on_message=lambda _: None)
         assert isinstance(all_of(ask(client)[1])[-1], Finished)
 
 
@@ -329,7 +329,7 @@ def test_a_callback_that_blocks_holds_the_engine_back(tmp_path: Path) -> None:
         client.wait_ready(LIMIT_S)
         load(client)
         begun = time.monotonic()
-        client.generate((ChatMessage(role="user", text="x"),), on_message=take)
+        client.generate(Question((ChatMessage(role="user", text="x"),)), on_message=take)
         time.sleep(0.2)
         assert len(taken) == 1
         go_on.set()
@@ -344,7 +344,7 @@ def test_a_mailbox_that_nobody_reads_does_not_hold_up_the_end(tmp_path: Path) ->
         client.wait_ready(LIMIT_S)
         load(client)
         with Mailbox(size=2) as box:
-            client.generate((ChatMessage(role="user", text="x"),), on_message=box.put)
+            client.generate(Question((ChatMessage(role="user", text="x"),)), on_message=box.put)
             assert isinstance(next(box.messages(LIMIT_S)), Progress)
         begun = time.monotonic()
     assert time.monotonic() - begun < 10

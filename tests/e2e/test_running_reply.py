@@ -12,8 +12,9 @@ from app.chat.conversation import TurnState
 from app.chat.store import open_store
 from app.cli.chat_log import ReplyLog, open_chat
 from app.cli.output import Output, OutputClosed
-from app.cli.reply import Question, RunningReply
+from app.cli.reply import RunningReply
 from app.errors import StoreFull
+from app.link.client import Question
 from engine.protocol import ChatMessage, Sampling
 from tests.helpers.fake_engine import Script
 from tests.helpers.link import LIMIT_S, client_on, load

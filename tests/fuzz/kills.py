@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.errors import EngineUnavailable
-from app.link.client import EngineClient
+from app.link.client import EngineClient, Question
 from app.link.crash_guard import CrashGuard
 from app.link.engine_log import EngineLog
 from app.link.events import EngineDied, EngineEvent, EngineReady
@@ -74,7 +74,7 @@ class Target:
     def generate(self) -> Mailbox:
         """Begin a reply."""
         box = Mailbox()
-        self.client.generate(QUESTION, on_message=box.put, sampling=SAMPLING)
+        self.client.generate(Question(QUESTION), on_message=box.put, sampling=SAMPLING)
         return box
 
     def answer(self) -> Finished:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from app.link.client import EngineClient, LinkLimits
+from app.link.client import EngineClient, LinkLimits, Question
 from app.link.crash_guard import CrashGuard
 from app.link.engine_log import EngineLog
 from app.link.events import EngineDied, EngineEvent, EngineReady
@@ -81,7 +81,7 @@ def ask(
     """Begin a reply."""
     box = Mailbox()
     message = ChatMessage(role="user", text=text)
-    return client.generate((message,), on_message=box.put, sampling=sampling), box
+    return client.generate(Question((message,)), on_message=box.put, sampling=sampling), box
 
 
 def all_of(box: Mailbox) -> list[EngineMessage]:

@@ -438,7 +438,8 @@ def test_the_hash_names_the_template() -> None:
 DROPS_THOUGHTS = (
     "{% set ns = namespace(last=0) %}{% for m in messages %}{% if m.role == 'user' %}"
     "{% set ns.last = loop.index0 %}{% endif %}{% endfor %}"
-    "{% for m in messages %}<|{{ m.role }}|>{% if m.role == 'assistant' and loop.index0 > ns.last %}"
+    "{% for m in messages %}<|{{ m.role }}|>"
+    "{% if m.role == 'assistant' and loop.index0 > ns.last %}"
     "<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}</s>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|><think>\n{% endif %}"
 )
