@@ -2,7 +2,7 @@
  *
  * Every function shares its work out over the team and may write only its own pieces; the barrier
  * after each operation (step.c) makes them visible. Columns and head sizes are multiples of 32
- * and 16, which engine/native/support.py checks.
+ * and 16, which engine/models/native_limits.py checks.
  */
 #include "delta.h"
 #include "experts.h"
