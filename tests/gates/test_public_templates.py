@@ -19,7 +19,7 @@ DATE = "2031-05-17"
 TOOL = Tool(
     name="get_weather",
     description="Weather of a city",
-    parameters='{"type": "object", "properties": {"city": {"type": "string", "description": "Its name"}}}',
+    parameters='{"type": "object", "properties": {"city": {"type": "string", "description": ""}}}',
 )
 TURNS = {
     "system": ChatMessage(role="system", text="Answer in French."),
