@@ -1,6 +1,6 @@
 """Perplexity of the real models on 10,000 tokens of English, beside llama.cpp's.
 
-    python -m tests.bench perplexity [--model FILE]... [--peer llama-perplexity]
+    python -m tests.bench perplexity [--model FILE]... [--peer llama-perplexity] [--float32]
 
 The text is what Python says of itself (``pydoc_data.topics``), which every Python carries. As
 llama.cpp's tool does, it is read in chunks that begin with the model's begin token, where it has
@@ -39,6 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench perplexity")
     parser.add_argument("--model", type=Path, action="append", help="may be repeated")
     parser.add_argument("--peer", type=Path, help="llama-perplexity")
+    parser.add_argument("--float32", action="store_true", help="the float32 executor, too: slow")
     add_common(parser)
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
@@ -69,15 +70,17 @@ def figures(path: Path, text: str, options: argparse.Namespace) -> dict[str, Any
         begin = tokenizer.bos_id if tokenizer.add_bos else None
         ids = ([] if begin is None else [begin]) + tokenizer.encode(text, special=False)
         assert len(ids) >= CHUNK_ROWS * CHUNKS, f"the text has only {len(ids)} tokens"
-        torch_side = TorchSide(source, CHUNK_ROWS)
-        found = {"float32": perplexity(torch_side, ids, begin)}
-        torch_side.close()
+        found = {}
+        if options.float32:
+            torch_side = TorchSide(source, CHUNK_ROWS)
+            found["float32"] = perplexity(torch_side, ids, begin)
+            torch_side.close()
         with NativeSide(source, CHUNK_ROWS, threads=options.threads, isa=options.isa) as side:
             found["native"] = perplexity(side, ids, begin)
     if options.peer:
         found["llama.cpp"] = peer(options.peer, path, text, options.threads)
     for side_name, figure in found.items():
-        print(f"{path.name:<40}{side_name:<12}{figure:>10.4f}")
+        print(f"{path.name:<40}{side_name:<12}{figure:>10.4f}", flush=True)
     return found
 
 
