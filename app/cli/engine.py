@@ -127,6 +127,9 @@ def _named(name: str, catalogue: Catalogue) -> Path:
     try:
         return catalogue.find(name).path
     except ModelUnknown:
+        if path.is_dir():
+            # The engine finds the model in it, or says what the folder lacks.
+            return path.absolute()
         if is_path or name.lower().endswith(ENDING):
             raise InputInvalid(f"There is no model file {name}.") from None
         raise

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +39,11 @@ from tests.helpers.lone_model import LoneModel, relative_l2
 
 FORMATS = {"pt": Dialect.PUBLISHED, "mlx": Dialect.MLX}
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+ROOT = Path(__file__).resolve().parents[2]
 IDS = random_ids(120)
+POINTER = (
+    b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 + b"\nsize 4683071234\n"
+)
 Tensors = dict[str, torch.Tensor]
 
 
@@ -245,11 +251,10 @@ def test_a_shard_that_is_not_there_is_named_with_its_index(
 
 
 def test_what_is_no_safetensors_file_has_a_sentence_of_its_own(qwen3: Path, tmp_path: Path) -> None:
-    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64
     contents = {
         "other byte order": b"GGUF\0\0\0\3" + bytes(56),
         "old format": b"tjgg\1\0\0\0" + bytes(56),
-        "4683071234 bytes was not fetched": pointer + b"\nsize 4683071234\n",
+        "4683071234 bytes was not fetched": POINTER,
         "empty": b"",
         "pickle": b"PK\3\4" + bytes(60),
     }
@@ -291,3 +296,20 @@ def test_a_reply_stops_at_an_end_that_any_file_names(qwen3: Path, tmp_path: Path
             found = engine.ask("one two", limits).finished()
             assert (found.ids, found.stop_reason) == (whole.ids[: at + 1], "end-of-turn")
             assert len(found.text) < len(whole.text) and whole.text.startswith(found.text)
+
+
+def test_the_command_says_what_a_folder_lacks(qwen3: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for wanted in ("holds no model", "weights are missing", "was not fetched"):
+        if wanted == "weights are missing":
+            shutil.copy(qwen3 / "config.json", folder)
+        if wanted == "was not fetched":
+            (folder / "model.safetensors").write_bytes(POINTER)
+        places = ["--data-directory", str(tmp_path / "d"), "--model", str(folder)]
+        ended = subprocess.run(
+            [sys.executable, "-m", "app", "ask", *places, "hi"],
+            capture_output=True, check=False, cwd=ROOT, encoding="utf-8", timeout=60,
+        )  # fmt: skip
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert wanted in ended.stderr and ended.stderr.count("\n") == 1
