@@ -118,6 +118,26 @@ def test_a_template_renders_as_in_transformers(
         assert got == Rendered(text=rendered[0][0])
 
 
+def test_a_template_that_walks_through_tools_renders_without_any(
+    renderer: TemplateRenderer,
+) -> None:
+    """With no tools it sees None, as in transformers; only where that fails, an empty list."""
+    walks = "{% for tool in tools %}{{ tool.name }}{% endfor %}{{ messages[0].content }}"
+    assert render(renderer, walks) == Rendered(text="hi")
+    asks = "{{ tools is none }} {{ tools | tojson }}"
+    assert render(renderer, asks) == Rendered(text="True null")
+    for never in ("{{ raise_exception('no ' ~ (tools is none)) }}", "{{ tools.a.b }}"):
+        assert isinstance(render(renderer, never), Refused)
+    assert render(renderer, "{{ raise_exception('no') }}") == Refused(reason="no")
+
+
+def test_what_a_filter_gives_is_json_as_a_list(renderer: TemplateRenderer) -> None:
+    source = "{{ messages | map(attribute='role') | tojson }}"
+    assert render(renderer, source) == Rendered(text='["user"]')
+    refused = render(renderer, "{{ missing | tojson }}")
+    assert refused == Refused(reason="Undefined has no JSON form")
+
+
 def test_the_date_is_the_one_given(renderer: TemplateRenderer) -> None:
     source = "{{ strftime_now('%Y-%m-%d %H') }}"
     assert render(renderer, source, date="2024-02-29") == Rendered(text="2024-02-29 00")
