@@ -90,6 +90,10 @@ def _model_in(folder: Path) -> Path:
         raise refuse(folder, f"the folder holds {len(models)} models; name one of them")
     if any(folder.glob(f"*{ENDING}")):
         return folder
+    for other in sorted(folder.glob("*.bin")):
+        kind = foreign_kind(read_head(other))
+        if kind is not None:
+            raise refuse(other, kind)
     if (folder / CONFIG).is_file():
         raise refuse(folder, f"the folder has a {CONFIG}, but the weights are missing")
     raise refuse(folder, "the folder holds no model")

@@ -262,9 +262,13 @@ def test_what_is_no_safetensors_file_has_a_sentence_of_its_own(qwen3: Path, tmp_
         path = tmp_path / "model.safetensors"
         path.write_bytes(content)
         assert wanted in refusal(path)
-    (tmp_path / "model.safetensors").unlink()
     shutil.copy(qwen3 / "config.json", tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(contents["other byte order"])
+    assert "GGUF file under another name" in refusal(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
     assert "weights are missing" in refusal(tmp_path)
+    (tmp_path / "pytorch_model.bin").write_bytes(contents["pickle"])
+    assert "pytorch_model.bin: this is a PyTorch pickle" in refusal(tmp_path)
 
 
 # Ends of a turn -----------------------------------------------------------------------------------

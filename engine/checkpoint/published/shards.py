@@ -16,6 +16,7 @@ from pathlib import Path
 
 from engine.checkpoint.foreign import foreign_kind, read_head, refuse, unreadable
 from engine.checkpoint.gguf_cursor import Buffer
+from engine.checkpoint.gguf_header import MAGIC
 from engine.checkpoint.labels import file_label, quoted
 from engine.checkpoint.published.config import has_file, inside, read_object
 from engine.checkpoint.published.header import Header, parse_header
@@ -168,7 +169,10 @@ def _existing(files: FileSet, name: str) -> Path:
 
 def _mapped(path: Path) -> Shard:
     label = file_label(path)
-    kind = foreign_kind(read_head(path))
+    head = read_head(path)
+    kind = foreign_kind(head)
+    if head.startswith(MAGIC):
+        kind = "this is a GGUF file under another name; name the file itself"
     if kind is not None:
         raise refuse(path, kind)
     try:
