@@ -89,6 +89,13 @@ def differing(folder: Path) -> list[str]:
     ]
 
 
+def _replace(path: Path, content: bytes) -> None:
+    """Put a whole file in place of another: a process may have the old one mapped."""
+    new = path.with_name(path.name + ".new")
+    new.write_bytes(content)
+    new.replace(path)
+
+
 def main() -> int:
     """Build, or compare with what is committed; 1 where something differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -101,7 +108,7 @@ def main() -> int:
             print("\n".join(f"{name} differs from its sources" for name in different) or "equal")
             return 1 if different else 0
         for name, target in TARGETS.items():
-            (HERE / name).write_bytes(build(name, target, folder).read_bytes())
+            _replace(HERE / name, build(name, target, folder).read_bytes())
             print(f"{name}: {(HERE / name).stat().st_size:,} bytes")
     return 0
 
