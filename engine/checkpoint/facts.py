@@ -13,8 +13,8 @@ from math import prod
 from pathlib import Path
 
 from engine.checkpoint.foreign import read_head
-from engine.checkpoint.gguf import map_part, model_name
-from engine.checkpoint.gguf_header import MAGIC, Header
+from engine.checkpoint.gguf.checkpoint import map_part, model_name
+from engine.checkpoint.gguf.header import MAGIC, Header
 from engine.checkpoint.labels import plain
 from engine.checkpoint.open import is_published, open_checkpoint
 from engine.checkpoint.published.checkpoint import architecture, vocabulary

@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 
 from engine.checkpoint.foreign import foreign_kind, read_head, refuse, unreadable
-from engine.checkpoint.gguf import map_part
-from engine.checkpoint.gguf_header import MAGIC
-from engine.checkpoint.gguf_split import open_gguf, part_number
+from engine.checkpoint.gguf.checkpoint import map_part
+from engine.checkpoint.gguf.header import MAGIC
+from engine.checkpoint.gguf.split import open_gguf, part_number
 from engine.checkpoint.published.checkpoint import open_published
 from engine.checkpoint.published.config import CONFIG
 from engine.checkpoint.published.shards import ENDING

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.checkpoint.facts import CheckpointFactsRecord, facts_of, facts_of_damaged
-from engine.checkpoint.gguf import map_part
+from engine.checkpoint.gguf.checkpoint import map_part
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import CheckpointSource, Dialect
 from engine.errors import CheckpointError

@@ -93,6 +93,7 @@ def _replace(path: Path, content: bytes) -> None:
     """Put a whole file in place of another: a process may have the old one mapped."""
     new = path.with_name(path.name + ".new")
     new.write_bytes(content)
+    new.chmod(path.stat().st_mode)
     new.replace(path)
 
 

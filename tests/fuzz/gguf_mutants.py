@@ -23,10 +23,11 @@ from pathlib import Path
 from random import Random
 from time import perf_counter, process_time
 
-from engine.checkpoint.gguf import GGUFCheckpoint, Part
-from engine.checkpoint.gguf_header import parse_header
-from engine.checkpoint.gguf_split import joint_table
-from engine.checkpoint.gguf_values import NumberArray, StringArray
+from engine.checkpoint.gguf.checkpoint import GGUFCheckpoint
+from engine.checkpoint.gguf.header import parse_header
+from engine.checkpoint.gguf.split import joint_table
+from engine.checkpoint.gguf.values import NumberArray, StringArray
+from engine.checkpoint.mapped import MappedFile
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import CheckpointSource, MetadataValue, TensorFacts
 from engine.errors import CheckpointError
@@ -187,7 +188,7 @@ def linears_of(part: object) -> Iterator[Linear]:
 
 
 def _checkpoint(raw: bytes) -> CheckpointSource:
-    part = Part(_NOWHERE, raw, parse_header(raw, _NOWHERE.name))
+    part = MappedFile(_NOWHERE, raw, parse_header(raw, _NOWHERE.name))
     assert part.header.steps <= len(raw)
     return GGUFCheckpoint([part], joint_table([part]))
 

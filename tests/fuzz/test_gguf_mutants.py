@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.checkpoint.gguf import GGUFCheckpoint, Part
-from engine.checkpoint.gguf_header import parse_header
-from engine.checkpoint.gguf_split import joint_table
+from engine.checkpoint.gguf.checkpoint import GGUFCheckpoint
+from engine.checkpoint.gguf.header import parse_header
+from engine.checkpoint.gguf.split import joint_table
+from engine.checkpoint.mapped import MappedFile
 from engine.checkpoint.source import CheckpointSource
 from engine.errors import CheckpointUnreadable
 from engine.models import model_spec
@@ -32,7 +33,7 @@ def _assert_clean(tally: Tally, count: int) -> None:
 def test_the_seeds_of_hybrid_models_are_whole(image: Image) -> None:
     """A refused seed would leave the family's reader unread."""
     raw = image.to_bytes()
-    part = Part(Path("seed.gguf"), raw, parse_header(raw, "seed.gguf"))
+    part = MappedFile(Path("seed.gguf"), raw, parse_header(raw, "seed.gguf"))
     spec = model_spec(GGUFCheckpoint([part], joint_table([part])))
     assert len(spec.layers) == 2
     assert spec.recurrent is not None and spec.attentions
@@ -42,7 +43,7 @@ def test_the_seeds_of_hybrid_models_are_whole(image: Image) -> None:
 @pytest.mark.parametrize("image", gemma4_images())
 def test_the_seeds_of_gemma4_are_whole(image: Image) -> None:
     raw = image.to_bytes()
-    part = Part(Path("seed.gguf"), raw, parse_header(raw, "seed.gguf"))
+    part = MappedFile(Path("seed.gguf"), raw, parse_header(raw, "seed.gguf"))
     spec = model_spec(GGUFCheckpoint([part], joint_table([part])))
     assert len(spec.groups) == 2
     assert spec.notes == ()

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tokenizers import decoders
 
-from engine.checkpoint.gguf_header import parse_header
-from engine.checkpoint.gguf_tokenizer import tokenizer_facts
+from engine.checkpoint.gguf.header import parse_header
+from engine.checkpoint.gguf.tokenizer import tokenizer_facts
 from engine.checkpoint.published.tokenizer import published_tokenizer
 from engine.checkpoint.source import TokenizerFacts
 from engine.text.tokenizer import Tokenizer

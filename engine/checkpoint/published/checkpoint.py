@@ -18,6 +18,7 @@ from typing import Self
 
 from engine.checkpoint.foreign import refuse
 from engine.checkpoint.labels import LIMIT
+from engine.checkpoint.mapped import headers_digest
 from engine.checkpoint.published.config import (
     CONFIG,
     CONFIG_LIMITS,
@@ -154,11 +155,7 @@ class PublishedCheckpoint:
     @cached_property
     def header_digest(self) -> str:
         """SHA-256 over each file's size and header and the small files beside them."""
-        digest = hashlib.sha256()
-        for shard in self._shards:
-            digest.update(shard.size_bytes.to_bytes(8, "little"))
-            with memoryview(shard.data) as view, view[: shard.header.data_start] as header:
-                digest.update(header)
+        digest = headers_digest(self._shards)
         for name in _IDENTITY:
             if has_file(self._place.folder, name):
                 with inside(self._place.folder, name).open("rb") as stream:

@@ -13,8 +13,8 @@ from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
-from engine.checkpoint.gguf_cursor import Buffer
 from engine.checkpoint.labels import quoted
+from engine.checkpoint.mapped import Buffer
 from engine.checkpoint.published.json_text import (
     Json,
     JsonLimits,

@@ -6,18 +6,16 @@ is one file. Names are plain names of files in the same folder.
 
 from __future__ import annotations
 
-import mmap
-import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.checkpoint.foreign import foreign_kind, read_head, refuse, unreadable
-from engine.checkpoint.gguf_cursor import Buffer
-from engine.checkpoint.gguf_header import MAGIC
+from engine.checkpoint.gguf.header import MAGIC
 from engine.checkpoint.labels import file_label, quoted
+from engine.checkpoint.mapped import MappedFile, map_file
 from engine.checkpoint.published.config import has_file, inside, read_object
 from engine.checkpoint.published.header import Header, parse_header
 from engine.checkpoint.published.json_text import Json, JsonLimits, json_refusal, kind_of
@@ -45,28 +43,8 @@ class FileSet:
     places: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One file and its header; whoever opened it closes it.
-
-    Attributes:
-        data: the whole file, mapped.
-    """
-
-    path: Path
-    data: Buffer
-    header: Header
-
-    @property
-    def size_bytes(self) -> int:
-        """The file's size when it was mapped."""
-        return len(self.data)
-
-    def close(self) -> None:
-        """Unmap the file; a view that is still held keeps it mapped. May be called twice."""
-        if isinstance(self.data, mmap.mmap):
-            with suppress(BufferError):
-                self.data.close()
+Shard = MappedFile[Header]
+"""One file of the set."""
 
 
 def file_set(folder: Path, file: str | None) -> FileSet:
@@ -168,7 +146,6 @@ def _existing(files: FileSet, name: str) -> Path:
 
 
 def _mapped(path: Path) -> Shard:
-    label = file_label(path)
     head = read_head(path)
     kind = foreign_kind(head)
     if head.startswith(MAGIC):
@@ -176,17 +153,9 @@ def _mapped(path: Path) -> Shard:
     if kind is not None:
         raise refuse(path, kind)
     try:
-        with path.open("rb") as stream:
-            if os.fstat(stream.fileno()).st_size == 0:
-                raise refuse(path, "the file is empty")
-            data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        return map_file(path, parse_header)
     except OSError as error:
         raise unreadable(path, error) from error
-    with ExitStack() as opened:
-        opened.callback(data.close)
-        shard = Shard(path, data, parse_header(data, label))
-        opened.pop_all()
-    return shard
 
 
 def _check_names(shards: Sequence[Shard], places: Mapping[str, str]) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.checkpoint.gguf import GGUFCheckpoint, Part
-from engine.checkpoint.gguf_header import parse_header
-from engine.checkpoint.gguf_split import joint_table
+from engine.checkpoint.gguf.checkpoint import GGUFCheckpoint
+from engine.checkpoint.gguf.header import parse_header
+from engine.checkpoint.gguf.split import joint_table
+from engine.checkpoint.mapped import MappedFile
 from engine.errors import CheckpointUnreadable
 from engine.models import model_spec
 from engine.models.spec import ModelSpec
@@ -20,7 +21,7 @@ LLAMA, GEMMA3 = 3, 4
 
 def _spec(image: Image) -> ModelSpec:
     raw = image.to_bytes()
-    part = Part(Path("x.gguf"), raw, parse_header(raw, "x.gguf"))
+    part = MappedFile(Path("x.gguf"), raw, parse_header(raw, "x.gguf"))
     return model_spec(GGUFCheckpoint([part], joint_table([part])))
 
 

@@ -10,8 +10,8 @@ import gguf
 import numpy as np
 import pytest
 
-from engine.checkpoint.gguf_header import Header, parse_header
-from engine.checkpoint.gguf_table import tensor_table
+from engine.checkpoint.gguf.header import Header, parse_header
+from engine.checkpoint.gguf.table import tensor_table
 from engine.checkpoint.source import MetadataValue
 from tests.fuzz.small_headers import small_images
 from tests.helpers.gguf_edit import (

@@ -7,9 +7,9 @@ from struct import pack
 
 import pytest
 
-from engine.checkpoint.gguf_header import Header, parse_header
-from engine.checkpoint.gguf_table import tensor_table
-from engine.checkpoint.gguf_values import DEPTH_LIMIT, NESTED_LIMIT
+from engine.checkpoint.gguf.header import Header, parse_header
+from engine.checkpoint.gguf.table import tensor_table
+from engine.checkpoint.gguf.values import DEPTH_LIMIT, NESTED_LIMIT
 from engine.errors import CheckpointUnreadable, UnsupportedFormat
 from tests.fuzz.small_headers import small_images
 from tests.helpers.gguf_edit import (

@@ -10,7 +10,7 @@ from time import perf_counter
 
 import pytest
 
-from engine.checkpoint.gguf import map_part
+from engine.checkpoint.gguf.checkpoint import map_part
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import MetadataValue
 from tests.helpers.gguf_edit import read_image

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from engine.checkpoint.gguf_header import parse_header
-from engine.checkpoint.gguf_tokenizer import generation_defaults, tokenizer_facts
+from engine.checkpoint.gguf.header import parse_header
+from engine.checkpoint.gguf.tokenizer import generation_defaults, tokenizer_facts
 from engine.checkpoint.source import GenerationDefaults, TokenizerFacts
 from engine.errors import CheckpointUnreadable
 from tests.fuzz.small_headers import small_images

@@ -7,12 +7,11 @@ keys or tensors.
 
 from __future__ import annotations
 
-import mmap
 from struct import Struct
 
+from engine.checkpoint.mapped import Buffer
 from engine.errors import CheckpointUnreadable
 
-Buffer = bytes | mmap.mmap
 HEADER_LIMIT = 32 << 20
 """Bytes that metadata and tensor table may take together; the largest known take 20 MB."""
 _U32 = Struct("<I")

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from struct import Struct, unpack_from
 from typing import overload
 
-from engine.checkpoint.gguf_cursor import Buffer, Cursor, decode_text
+from engine.checkpoint.gguf.cursor import Cursor, decode_text
+from engine.checkpoint.mapped import Buffer
 from engine.checkpoint.source import MetadataValue
 
 STRING_LIMIT = 16 << 20

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.checkpoint.gguf import GGUFCheckpoint, Part, map_part
-from engine.checkpoint.gguf_header import MAGIC, Header
-from engine.checkpoint.gguf_table import tensor_table
+from engine.checkpoint.gguf.checkpoint import GGUFCheckpoint, Part, map_part
+from engine.checkpoint.gguf.header import MAGIC, Header
+from engine.checkpoint.gguf.table import tensor_table
 from engine.checkpoint.labels import file_label
 from engine.checkpoint.source import MetadataValue, TensorFacts
 from engine.errors import CheckpointError, CheckpointUnreadable

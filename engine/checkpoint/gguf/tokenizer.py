@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from engine.checkpoint.gguf_values import NumberArray, StringArray
+from engine.checkpoint.gguf.values import NumberArray, StringArray
 from engine.checkpoint.labels import quoted
 from engine.checkpoint.source import GenerationDefaults, MetadataValue, TokenizerFacts
 from engine.checkpoint.vocabulary.ends import spelled_ends

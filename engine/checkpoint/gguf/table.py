@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import prod
 
-from engine.checkpoint.gguf_header import Header, TensorEntry
+from engine.checkpoint.gguf.header import Header, TensorEntry
 from engine.checkpoint.source import TensorFacts
 from engine.errors import CheckpointUnreadable, UnsupportedFormat
 from kernels.quant.facts import FACTS_BY_TYPE, FOREIGN_NAMES, FormatFacts

@@ -6,21 +6,16 @@ offers was checked against the files' sizes before.
 
 from __future__ import annotations
 
-import hashlib
-import mmap
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from engine.checkpoint.gguf_cursor import Buffer
-from engine.checkpoint.gguf_header import Header, parse_header
-from engine.checkpoint.gguf_tokenizer import generation_defaults, tokenizer_facts
+from engine.checkpoint.gguf.header import Header, parse_header
+from engine.checkpoint.gguf.tokenizer import generation_defaults, tokenizer_facts
 from engine.checkpoint.labels import LIMIT, file_label, plain
+from engine.checkpoint.mapped import MappedFile, headers_digest, map_file
 from engine.checkpoint.source import (
     Dialect,
     GenerationDefaults,
@@ -34,42 +29,13 @@ TEMPLATE_LIMIT = 1 << 20
 _NAME_LIMIT = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One file and its header; whoever opened it closes it.
-
-    Attributes:
-        data: the whole file, mapped.
-    """
-
-    path: Path
-    data: Buffer
-    header: Header
-
-    @property
-    def size_bytes(self) -> int:
-        """The file's size when it was mapped."""
-        return len(self.data)
-
-    def close(self) -> None:
-        """Unmap the file; a view that is still held keeps it mapped. May be called twice."""
-        if isinstance(self.data, mmap.mmap):
-            with suppress(BufferError):
-                self.data.close()
+Part = MappedFile[Header]
+"""One file of the set."""
 
 
 def map_part(path: Path) -> Part:
     """Map a file read-only and parse its header; the caller owns the mapping."""
-    label = file_label(path)
-    with path.open("rb") as stream:
-        if os.fstat(stream.fileno()).st_size == 0:
-            raise CheckpointUnreadable(f"{label}: the file is empty", file=label)
-        data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    try:
-        return Part(path, data, parse_header(data, label))
-    except CheckpointUnreadable:
-        data.close()
-        raise
+    return map_file(path, parse_header)
 
 
 class GGUFCheckpoint:
@@ -147,12 +113,7 @@ class GGUFCheckpoint:
     @cached_property
     def header_digest(self) -> str:
         """SHA-256 over each file's size and header bytes, in order."""
-        digest = hashlib.sha256()
-        for part in self._parts:
-            digest.update(part.size_bytes.to_bytes(8, "little"))
-            with memoryview(part.data) as view, view[: part.header.data_start] as header:
-                digest.update(header)
-        return digest.hexdigest()
+        return headers_digest(self._parts).hexdigest()
 
     def tensor_bytes(self, name: str) -> memoryview:
         """The tensor's bytes, read-only, without a copy."""

@@ -7,7 +7,7 @@ Layout, little-endian, version 2 and 3:
     a tensor: name string | dimensions u32 | u64 each, fastest first | type u32 | offset u64
     zeros up to a multiple of ``general.alignment`` (32), then the tensors' bytes
 
-A string is a u64 length and its bytes. ``gguf_table`` judges the tensor entries; here only their
+A string is a u64 length and its bytes. ``table`` judges the tensor entries; here only their
 encoding is read, so that the metadata of a file with a foreign tensor format can still be shown.
 """
 
@@ -17,9 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from struct import Struct
 
-from engine.checkpoint.gguf_cursor import Buffer, Cursor
-from engine.checkpoint.gguf_values import ValueReader
+from engine.checkpoint.gguf.cursor import Cursor
+from engine.checkpoint.gguf.values import ValueReader
 from engine.checkpoint.labels import quoted
+from engine.checkpoint.mapped import Buffer
 from engine.checkpoint.source import MetadataValue
 from engine.errors import CheckpointUnreadable
 
