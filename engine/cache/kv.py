@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import torch
 
@@ -17,6 +16,7 @@ from engine.cache.pages import PAGE_ROWS, page_bytes
 from engine.errors import InvariantBroken
 from engine.memory.ledger import Ledger
 from engine.models.spec import PageGroupSpec
+from engine.owner import Owner
 
 OWNER: Final = "KV pages"
 
@@ -37,7 +37,7 @@ class KvLayout:
     row_stride: int
 
 
-class KvArena:
+class KvArena(Owner):
     """K and V of all groups: ``tensors[g]`` is [layer, page, 2, kv_head, slot, head_dim].
 
     Memory of a page that was never written may hold anything, NaN included.
@@ -83,17 +83,6 @@ class KvArena:
         """Free the tensors and refund their bytes; may be repeated."""
         self.tensors = ()
         self._lease.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _shape(group: PageGroupSpec, pages: int) -> tuple[int, ...]:

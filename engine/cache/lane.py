@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -33,6 +32,7 @@ from engine.cache.pages import (
 )
 from engine.cache.slots import SlotPool
 from engine.errors import InvariantBroken
+from engine.owner import Owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class _GroupTable:
             self.first += 1
 
 
-class Lane:
+class Lane(Owner):
     """The memory of one stream; a context manager that releases it exactly once.
 
     Attributes:
@@ -275,17 +275,6 @@ class Lane:
             table.close()
         if self._slots is not None and slot is not None:
             self._slots.release(slot)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _slot_of(slots: SlotPool, resumed: LaneState | None) -> int | SlotsRefused:

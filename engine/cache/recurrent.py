@@ -6,18 +6,18 @@ Owns the tensors and their ledger lease. Used from the engine thread only. Which
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import torch
 
 from engine.memory.ledger import Ledger
 from engine.models.spec import RecurrentSpec
+from engine.owner import Owner
 
 OWNER: Final = "recurrent states"
 
 
-class RecurrentArena:
+class RecurrentArena(Owner):
     """The bytes of every slot.
 
     Attributes:
@@ -52,14 +52,3 @@ class RecurrentArena:
         """Free the tensors and refund their bytes; may be repeated."""
         self.states = self.tails = torch.empty(0)
         self._lease.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

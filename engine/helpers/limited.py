@@ -13,12 +13,12 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from engine.errors import EngineError
 from engine.helpers.pipe import FRAME_LIMIT, read_frame, write_frame
 from engine.helpers.windows_job import end_with_us
+from engine.owner import Owner
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _BOOT: Final = (
@@ -33,7 +33,7 @@ else:
     _CREATION_FLAGS = 0
 
 
-class LimitedChild:
+class LimitedChild(Owner):
     """Owner of one child process, started when first needed and again when it was ended.
 
     Used from one thread at a time. On Linux the child also ends with the thread that started it.
@@ -91,17 +91,6 @@ class LimitedChild:
     def close(self) -> None:
         """End the child."""
         self._end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _exchange(self, payload: bytes | None, seconds: float) -> bytes:
         process = self._process

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from engine.errors import InvariantBroken, MemoryRefused
+from engine.owner import Owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class PoolCensus:
         return max(0, self.capacity_bytes - self.held_bytes)
 
 
-class Lease:
+class Lease(Owner):
     """Bytes of one owner in one or more pools.
 
     Owns the credit until ``close``, which comes after the physical free and may be repeated.
@@ -88,17 +87,6 @@ class Lease:
             self._open = False
             self._bytes = {}
             self._ledger.forget(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class Ledger:

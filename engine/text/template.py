@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import msgspec
 
 from engine.errors import RequestInvalid
 from engine.helpers.records import Value
+from engine.owner import Owner
 from engine.protocol import ChatMessage, Tool
 from engine.text.marks import Span
 from engine.text.renderer import PlainRenderer, Renderer, TemplateRenderer, source_hash
@@ -73,7 +73,7 @@ class Prompt:
     notes: tuple[str, ...] = ()
 
 
-class ChatTemplate:
+class ChatTemplate(Owner):
     """Builds prompts for one checkpoint.
 
     Attributes:
@@ -107,17 +107,6 @@ class ChatTemplate:
     def close(self) -> None:
         """End the child that renders."""
         self._renderer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def raw(self, text: str) -> Prompt:
         """A prompt without any template: the text, after BOS where the model wants one.

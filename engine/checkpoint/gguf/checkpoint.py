@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Self
+from types import MappingProxyType
 
 from engine.checkpoint.gguf.header import Header, parse_header
 from engine.checkpoint.gguf.tokenizer import generation_defaults, tokenizer_facts
@@ -24,6 +23,7 @@ from engine.checkpoint.source import (
     TokenizerFacts,
 )
 from engine.errors import CheckpointUnreadable
+from engine.owner import Owner
 
 TEMPLATE_LIMIT = 1 << 20
 _NAME_LIMIT = 120
@@ -38,7 +38,7 @@ def map_part(path: Path) -> Part:
     return map_file(path, parse_header)
 
 
-class GGUFCheckpoint:
+class GGUFCheckpoint(Owner):
     """``CheckpointSource`` over mapped GGUF files; use from one thread at a time.
 
     Metadata arrays and tensor bytes are views of the mapping. ``close`` drops it; a view that is
@@ -125,17 +125,6 @@ class GGUFCheckpoint:
         """Unmap every file that no view holds; may be called twice."""
         for part in self._parts:
             part.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def model_name(metadata: Mapping[str, MetadataValue], path: Path) -> str:

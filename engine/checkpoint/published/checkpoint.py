@@ -13,8 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Self
+from types import MappingProxyType
 
 from engine.checkpoint.foreign import refuse
 from engine.checkpoint.labels import LIMIT
@@ -48,6 +47,7 @@ from engine.checkpoint.source import (
     TensorFacts,
     TokenizerFacts,
 )
+from engine.owner import Owner
 
 _IDENTITY = (
     CONFIG,
@@ -84,7 +84,7 @@ class Place:
     metadata: Mapping[str, MetadataValue]
 
 
-class PublishedCheckpoint:
+class PublishedCheckpoint(Owner):
     """``CheckpointSource`` over mapped safetensors files; use from one thread at a time.
 
     Tensor bytes are views of the mapping and begin at any byte, not only at multiples of an
@@ -172,17 +172,6 @@ class PublishedCheckpoint:
         """Unmap every file that no view holds; may be called twice."""
         for shard in self._shards:
             shard.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @cached_property
     def _generation(self) -> Mapping[str, Json]:
