@@ -15,7 +15,7 @@ QT_NOISE = (
     "This plugin does not support raise",
 )
 REFERENCES = ("transformers",)
-"""Loggers of what tests compare with: odd models on purpose make them warn, and no person sees it."""
+"""Loggers of what tests compare with: models made odd on purpose have them warn."""
 
 
 class LoudRecords(logging.Handler):

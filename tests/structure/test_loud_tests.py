@@ -44,5 +44,5 @@ def test_a_warning_is_kept_and_a_remark_is_not() -> None:
 def test_a_warning_of_the_reference_is_none_of_ours() -> None:
     records = LoudRecords()
     for name in ("transformers.modeling_utils", "transformers_of_ours"):
-        records.emit(logging.makeLogRecord({"name": name, "levelno": 30, "msg": "odd"}))
+        records.emit(logging.makeLogRecord({"name": name, "levelname": "WARNING", "msg": "odd"}))
     assert [line.split()[1] for line in records.found] == ["transformers_of_ours:"]
