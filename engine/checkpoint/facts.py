@@ -16,7 +16,7 @@ from engine.checkpoint.foreign import read_head
 from engine.checkpoint.gguf.checkpoint import map_part, model_name
 from engine.checkpoint.gguf.header import MAGIC, Header
 from engine.checkpoint.labels import plain
-from engine.checkpoint.open import is_published, open_checkpoint
+from engine.checkpoint.open import is_published
 from engine.checkpoint.published.checkpoint import architecture, vocabulary
 from engine.checkpoint.published.config import CONFIG, CONFIG_LIMITS, flattened, read_object
 from engine.checkpoint.published.shards import ENDING
@@ -60,15 +60,6 @@ class CheckpointFactsRecord:
     vocabulary: int = 0
     has_template: bool = False
     error: str | None = None
-
-
-def checkpoint_facts(path: Path) -> CheckpointFactsRecord:
-    """Read what a list shows; ``path`` is a file, any part of a split one, or its folder."""
-    try:
-        with open_checkpoint(path) as source:
-            return facts_of(path, source)
-    except CheckpointError as error:
-        return facts_of_damaged(path, error.sentence)
 
 
 def facts_of(path: Path, source: CheckpointSource) -> CheckpointFactsRecord:

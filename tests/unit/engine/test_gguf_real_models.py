@@ -106,8 +106,8 @@ def test_two_checkpoints_have_two_digests_and_one_has_always_the_same() -> None:
 
 def test_reading_a_header_loads_no_torch_and_no_numpy() -> None:
     code = (
-        "import sys; from pathlib import Path; from engine.checkpoint.facts import "
-        "checkpoint_facts; assert checkpoint_facts(Path(sys.argv[1])).error is None; "
+        "import sys; from pathlib import Path; from engine.loading.inspection import "
+        "inspect_checkpoint; assert inspect_checkpoint(sys.argv[1]).problem is None; "
         "assert not {'torch', 'numpy', 'gguf'} & set(sys.modules)"
     )
     command = [sys.executable, "-c", code, str(smol_path())]

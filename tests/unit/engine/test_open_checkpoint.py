@@ -10,7 +10,6 @@ from struct import pack
 import gguf
 import pytest
 
-from engine.checkpoint.facts import checkpoint_facts
 from engine.checkpoint.foreign import foreign_kind
 from engine.checkpoint.open import model_files, open_checkpoint
 from engine.errors import CheckpointError, CheckpointUnreadable, UnsupportedFormat
@@ -26,6 +25,7 @@ from tests.helpers.gguf_edit import (
     string,
     u32,
 )
+from tests.helpers.listed import checkpoint_facts
 from tests.helpers.models import smol_path
 from tests.helpers.tiny_gguf import write_script
 

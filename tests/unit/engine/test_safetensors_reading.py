@@ -13,13 +13,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.checkpoint.facts import checkpoint_facts
 from engine.checkpoint.open import model_files, open_checkpoint
 from engine.checkpoint.source import Dialect, GenerationDefaults
 from engine.errors import CheckpointError, UnsupportedFormat
 from engine.forward.weights import Weights
 from engine.models import model_spec
 from engine.models.spec import Linear
+from tests.helpers.listed import checkpoint_facts
 from tests.helpers.tiny_gguf import write_script
 from tests.helpers.tiny_safetensors import (
     CONFIG,
