@@ -12,7 +12,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app.errors import AppError, failure_sentence
-from app.library.catalogue import STARTER
+from app.library.catalogue import ENDING, STARTER
 from app.link.bridge import EngineBridge
 from app.link.client import EngineClient
 from app.link.events import EngineDied, EngineReady
@@ -51,7 +51,7 @@ class ModelState:
 
 def title_of(path: Path) -> str:
     """What a checkpoint is called before it has told its own name."""
-    return STARTER.title if path.name == STARTER.file_name else path.stem
+    return STARTER.title if path.name == STARTER.file_name else path.name.removesuffix(ENDING)
 
 
 class LoadedModel(QObject):

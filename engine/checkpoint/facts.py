@@ -100,7 +100,8 @@ def facts_of_damaged(path: Path, error: str) -> CheckpointFactsRecord:
     except CheckpointError:
         pass
     size = path.stat().st_size if path.is_file() else 0
-    return CheckpointFactsRecord(path=path, name=plain(path.stem), size_bytes=size, error=error)
+    name = plain(path.name if path.is_dir() else path.stem)
+    return CheckpointFactsRecord(path=path, name=name, size_bytes=size, error=error)
 
 
 def _of_config(folder: Path, error: str) -> CheckpointFactsRecord:

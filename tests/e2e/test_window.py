@@ -16,6 +16,7 @@ from app.chat.session_facts import ChatState
 from app.library.loaded import ModelPhase
 from app.look.theme import Preference
 from app.look.tokens import DARK, LIGHT
+from app.settings import SettingsFile
 from tests.fuzz.window_kills import kill_many
 from tests.helpers.fake_engine import DEFAULT_REPLY, Script
 from tests.helpers.qt import left_of_qt, press, run_for, wait_until
@@ -266,6 +267,20 @@ def test_without_a_model_the_window_says_how_to_get_one(open_window: OpenWindow)
     window.whole.choice.choose(str(chosen))
     wait_until(lambda: f"reply: {DEFAULT_REPLY}" in window.shown())
     assert window.page.notice is None
+    wait_until(window.idle)
+
+
+def test_a_file_of_a_published_model_stands_for_its_folder(open_window: OpenWindow) -> None:
+    window = open_window().started()
+    folder = window.places.data / "Tiny-0.6B"
+    folder.mkdir()
+    for name in ("config.json", "model-00001-of-00002.safetensors"):
+        (folder / name).write_bytes(b"{}")
+    assert window.whole.choice is not None
+    window.whole.choice.choose(str(folder / "model-00001-of-00002.safetensors"))
+    assert window.model().name == "Tiny-0.6B"
+    wait_until(lambda: window.model().phase is ModelPhase.READY)
+    assert SettingsFile(window.places.settings_file).settings.default_model == str(folder)
     wait_until(window.idle)
 
 

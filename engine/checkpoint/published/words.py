@@ -63,11 +63,12 @@ def generation_defaults(values: Mapping[str, MetadataValue], vocabulary: int) ->
 
 
 def checkpoint_name(folder: Path, file: Path | None) -> str:
-    """What to call the model: its file where that was asked for, else its folder.
+    """What to call the model: the file that was asked for, where its name says anything.
 
-    A folder of the hub's cache is called by a number; the repository's name is further up.
+    Files of every model are called "model"; then its folder counts. A folder of the hub's cache is
+    called by a number; the repository's name is further up.
     """
-    if file is not None:
+    if file is not None and not file.name.startswith("model"):
         return plain(file.stem, _NAME_LIMIT)
     root = folder.resolve()
     if root.parent.name == "snapshots":
