@@ -169,6 +169,7 @@ def test_patterns_of_real_models_are_read(name: str) -> None:
     "pattern",
     [
         *("(a+)+$", "(a|a)*b", "(?:a*){2,}", "(a?){30}", "((a)+)+", "(a+)?+(b+)+"),
+        *("a*a*b", r"[^b]*[^c]*(?!a)\s", "a*(?:a+b)", "a?" * 4 + "b", "a*a*(b)c?"),
         *("a*a*a*b", "a*(b|a*(c|a*))", "a?" * 9, "a{1,9}a{1,9}a{1,9}", "a{9}{9}", "a**"),
         *(r"(a)\1", r"\k<n>", r"(?<n>a)\g<n>", "(?#c)", "(?>a)", "(", ")", "a)(", "[a", "+a"),
         "a" * (PATTERN_LIMIT + 1),
@@ -176,3 +177,11 @@ def test_patterns_of_real_models_are_read(name: str) -> None:
 )
 def test_a_pattern_that_could_take_for_ever_is_not_run(pattern: str) -> None:
     assert pattern_problem(pattern) is not None
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["a*b*", "a*b*c?", "a+b*(?:c|d)?", "a*b|a*b*", r"\p{L}?\p{L}+[\r\n]*", "a*b", "(a|b)"],
+)
+def test_what_a_place_in_the_text_decides_soon_is_run(pattern: str) -> None:
+    assert pattern_problem(pattern) is None

@@ -93,13 +93,13 @@ def test_a_cut_or_flipped_file_is_read_or_refused(data: st.DataObject) -> None:
 def test_a_pattern_that_runs_wild_ends_the_request_and_not_the_engine() -> None:
     """The control: a text that the pattern likes is read by the same tokenizer."""
     definition = byte_definition(("a", "b"))
-    pattern = {"Regex": r"[^b]*[^c]*(?!a)\s"}
+    pattern = {"Regex": r"[^b]?[^b]?[^b]?[^b]*\s"}
     definition["pre_tokenizer"]["pretokenizers"][0]["pattern"] = pattern
     tokenizer = read(definition)
     assert tokenizer is not None
     with pytest.raises(RequestInvalid) as caught:
-        tokenizer.encode("a" * 6000, special=False)
-    assert caught.value.numbers == {"characters": 6000}
+        tokenizer.encode("a" * 2_000_000, special=False)
+    assert caught.value.numbers == {"characters": 2_000_000}
     assert tokenizer.decode(tokenizer.encode(TEXT, special=False)) == TEXT
 
 
