@@ -53,7 +53,12 @@ class Installed:
 
     @property
     def name(self) -> str:
-        """What it is called and found by."""
+        """What it is called and found by.
+
+        A folder of the hub's cache is called by a number; the repository's name is further up.
+        """
+        if self.path.parent.name == "snapshots":
+            return self.path.parents[1].name.rpartition("--")[2]
         return self.path.name.removesuffix(ENDING)
 
 

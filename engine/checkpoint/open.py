@@ -21,6 +21,7 @@ from engine.errors import CheckpointUnreadable
 
 _SAFETENSORS = re.compile(rb".{4}\0{4}\{", re.DOTALL)
 _JSON = re.compile(rb"\s*\{\s*[\"}]")
+_REVISION_LIMIT = 128
 _PICTURES = "clip"
 """The architecture of GGUF files that hold only the picture part of a model."""
 
@@ -80,6 +81,7 @@ def is_published(folder: Path) -> bool:
 
 
 def _model_in(folder: Path) -> Path:
+    folder = _revision(folder)
     if is_published(folder):
         # Its folder is the one name that it has; a GGUF file beside it has its own.
         return folder
@@ -97,6 +99,21 @@ def _model_in(folder: Path) -> Path:
     if (folder / CONFIG).is_file():
         raise refuse(folder, f"the folder has a {CONFIG}, but the weights are missing")
     raise refuse(folder, "the folder holds no model")
+
+
+def _revision(folder: Path) -> Path:
+    """Of a repository in the hub's cache the revision that was fetched last; else the folder."""
+    snapshots, main = folder / "snapshots", folder / "refs" / "main"
+    if not snapshots.is_dir():
+        return folder
+    revisions = sorted(path for path in snapshots.iterdir() if path.is_dir())
+    if main.is_file():
+        with main.open("rb") as stream:
+            named = stream.read(_REVISION_LIMIT).decode("utf-8", "replace").strip()
+        revisions = [path for path in revisions if path.name == named] or revisions
+    if len(revisions) != 1:
+        raise refuse(folder, f"the folder holds {len(revisions)} revisions; name one of them")
+    return revisions[0]
 
 
 def _is_picture(path: Path) -> bool:

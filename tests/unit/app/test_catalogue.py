@@ -111,6 +111,15 @@ def test_a_published_folder_is_one_model_and_its_size_that_of_its_weights(tmp_pa
     assert not is_published(tmp_path) and not is_published(tmp_path / "alone")
 
 
+def test_a_folder_of_the_hub_s_cache_is_called_by_its_repository(tmp_path: Path) -> None:
+    folder = tmp_path / "models--Qwen--Qwen3-0.6B" / "snapshots" / "0123abcd"
+    folder.mkdir(parents=True)
+    for name in ("config.json", "model.safetensors"):
+        (folder / name).write_bytes(b"{}")
+    (entry,) = look([tmp_path]).catalogue.installed
+    assert (entry.name, entry.path) == ("Qwen3-0.6B", folder)
+
+
 def test_bad_entries_hide_no_others(tmp_path: Path) -> None:
     (tmp_path / "good.gguf").write_bytes(b"1")
     (tmp_path / "dead.gguf").symlink_to(tmp_path / "nowhere")

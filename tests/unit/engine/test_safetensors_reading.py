@@ -263,6 +263,23 @@ def test_a_folder_of_the_hubs_cache_opens_through_its_links(tmp_path: Path) -> N
         assert model_spec(source).hidden == 24
 
 
+def test_a_repository_of_the_hubs_cache_opens_at_its_newest_revision(tmp_path: Path) -> None:
+    repository = tmp_path / "models--maker--Tiny-1B"
+    for revision, theta in (("aa", 1e4), ("bb", 5e5)):
+        folder = repository / "snapshots" / revision
+        folder.mkdir(parents=True)
+        write_folder(folder, CONFIG | {"rope_theta": theta}, llama_tensors())
+    with pytest.raises(CheckpointUnreadable, match="holds 2 revisions"):
+        open_checkpoint(repository)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("bb\n")
+    with open_checkpoint(repository) as source:
+        assert (source.name, source.metadata["rope_theta"]) == ("Tiny-1B", 5e5)
+    (repository / "refs" / "main").write_text("../../elsewhere")
+    with pytest.raises(CheckpointUnreadable, match="holds 2 revisions"):
+        open_checkpoint(repository)
+
+
 def test_a_picture_part_beside_a_gguf_model_does_not_hide_it(tmp_path: Path) -> None:
     write_script(tmp_path / "model.gguf", ["a"])
     writer = gguf.GGUFWriter(tmp_path / "mmproj-model.gguf", "clip")
