@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from engine.checkpoint.open import model_files, open_checkpoint
 from engine.checkpoint.source import Dialect, GenerationDefaults
-from engine.errors import CheckpointError, UnsupportedFormat
+from engine.errors import CheckpointError, CheckpointUnreadable, UnsupportedFormat
 from engine.forward.weights import Weights
 from engine.models import model_spec
 from engine.models.spec import Linear
