@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
+from engine.models.layers import Geometry
+from engine.models.metadata import FamilyKeys
 from engine.models.spec import AttentionSpec, Linear, PageGroupSpec, RopeSpec, RowRuns
 from engine.models.tensors import TensorNames
 
@@ -45,6 +47,23 @@ class Kind:
     def pages(self, layer_count: int) -> PageGroupSpec:
         """The page group of ``layer_count`` layers of this kind."""
         return PageGroupSpec(self.window, layer_count, self.kv_head_count, self.head_dim)
+
+
+def full_attention(keys: FamilyKeys, geometry: Geometry, rope: RopeSpec | None) -> Kind:
+    """The kind of a model whose attention layers all see every row.
+
+    Raises:
+        CheckpointUnreadable: the file's scale of scores is no number above 0.
+    """
+    return Kind(
+        group=0,
+        head_count=geometry.head_count,
+        kv_head_count=geometry.kv_head_count,
+        head_dim=geometry.head_dim,
+        scale=keys.positive("attention.scale", geometry.head_dim**-0.5),
+        window=None,
+        rope=rope,
+    )
 
 
 def attention(

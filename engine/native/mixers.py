@@ -7,8 +7,7 @@ Each comes in two lists: ``rows`` runs for every row, for it writes what later r
 from __future__ import annotations
 
 from engine.errors import InvariantBroken
-from engine.models.parts import projections
-from engine.models.spec import AttentionSpec, DeltaSpec, HeadOrder, Mixer, Norm, RopeStyle
+from engine.models.spec import AttentionSpec, DeltaSpec, HeadOrder, Linear, Mixer, Norm, RopeStyle
 from engine.native.operations import Entry, OperationBuilder
 from kernels.cpu import records
 from kernels.cpu.records import Kind
@@ -141,3 +140,9 @@ def _delta(build: OperationBuilder, delta: DeltaSpec) -> records.Delta:
 
 def _eps(norm: Norm | None) -> float:
     return 0.0 if norm is None else norm.eps
+
+
+def projections(attention: AttentionSpec) -> list[Linear]:
+    """Query, key and value, as far as the layer has them."""
+    own = (attention.query, attention.key, attention.value)
+    return [linear for linear in own if linear is not None]

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from engine.checkpoint.source import CheckpointSource, Dialect, MetadataValue
 from engine.errors import UnsupportedFamily
 from engine.models import layers
-from engine.models.attention import Kind, gated_attention
+from engine.models.attention import Kind, full_attention, gated_attention
 from engine.models.blocks import delta
 from engine.models.blocks.norms import stored_less
 from engine.models.metadata import FamilyKeys, family_keys
@@ -105,14 +105,8 @@ def open_hybrid(source: CheckpointSource, published: Published, gguf_order: Head
         geometry=geometry,
         recurrent=recurrent,
         norm_offset=stored_less(source, tensors, norms, convolution),
-        attention=Kind(
-            group=0,
-            head_count=geometry.head_count,
-            kv_head_count=geometry.kv_head_count,
-            head_dim=geometry.head_dim,
-            scale=keys.positive("attention.scale", geometry.head_dim**-0.5),
-            window=None,
-            rope=layers.scaled_rope(keys, source, dims, RopeStyle.HALVES),
+        attention=full_attention(
+            keys, geometry, layers.scaled_rope(keys, source, dims, RopeStyle.HALVES)
         ),
         rule=delta.read_delta_rule(
             keys, geometry, gguf_order if in_gguf else HeadOrder.GROUPED, decay_is_log=not in_gguf

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from engine.checkpoint.source import CheckpointSource, Dialect
 from engine.models import layers
-from engine.models.attention import Kind, attention
+from engine.models.attention import Kind, attention, full_attention
 from engine.models.metadata import FamilyKeys, family_keys
 from engine.models.published import COMMON_NAMES, Published
 from engine.models.spec import Activation, Branch, LayerSpec, ModelSpec, RopeStyle
@@ -95,15 +95,7 @@ def _kind(
     rope = layers.scaled_rope(keys, source, dims, style)
     if tensors.has("rope_freqs.weight"):
         tensors.checked("rope_freqs.weight", (dims // 2,))
-    return Kind(
-        group=0,
-        head_count=geometry.head_count,
-        kv_head_count=geometry.kv_head_count,
-        head_dim=geometry.head_dim,
-        scale=keys.positive("attention.scale", geometry.head_dim**-0.5),
-        window=None,
-        rope=rope,
-    )
+    return full_attention(keys, geometry, rope)
 
 
 def _turning_layers(keys: FamilyKeys, layer_count: int) -> tuple[bool, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from engine.checkpoint.source import CheckpointSource
 from engine.models import layers
-from engine.models.attention import Kind, attention
+from engine.models.attention import Kind, attention, full_attention
 from engine.models.metadata import FamilyKeys, family_keys
 from engine.models.published import COMMON_NAMES, Published
 from engine.models.spec import Activation, Branch, LayerSpec, ModelSpec, Norm, RopeStyle
@@ -50,16 +50,8 @@ def open_qwen3(source: CheckpointSource, published: Published) -> Opened:
     layers.refuse_other(keys, "sliding", (False,))
     geometry = layers.read_geometry(keys, tensors)
     dims = layers.rotated_dims(keys, geometry.head_dim)
-    kind = Kind(
-        group=0,
-        head_count=geometry.head_count,
-        kv_head_count=geometry.kv_head_count,
-        head_dim=geometry.head_dim,
-        scale=keys.positive("attention.scale", geometry.head_dim**-0.5),
-        window=None,
-        rope=layers.scaled_rope(keys, source, dims, RopeStyle.HALVES),
-    )
-    return Opened(keys, tensors, geometry, kind)
+    rope = layers.scaled_rope(keys, source, dims, RopeStyle.HALVES)
+    return Opened(keys, tensors, geometry, full_attention(keys, geometry, rope))
 
 
 def qwen3_spec(

@@ -10,8 +10,7 @@ import pytest
 
 from engine.errors import CheckpointUnreadable, UnsupportedFamily
 from engine.models import FAMILIES, model_spec, rope
-from engine.models.parts import feed_forward_of
-from engine.models.spec import RopeStyle
+from engine.models.spec import FeedForwardSpec, RopeStyle
 from tests.helpers.memory_source import LLAMA, MemorySource, random_arrays, tiny_source
 
 
@@ -51,7 +50,9 @@ def test_biases_are_named_where_the_file_has_them() -> None:
     assert first.query.bias == "blk.0.attn_q.bias"
     assert first.output.bias == "blk.0.attn_output.bias"
     assert first.key is not None and first.key.bias is None
-    assert feed_forward_of(spec.layers[1]).down.bias == "blk.1.ffn_down.bias"
+    body = spec.layers[1].branches[0].body
+    assert isinstance(body, FeedForwardSpec)
+    assert body.down.bias == "blk.1.ffn_down.bias"
 
 
 @pytest.mark.parametrize(
