@@ -22,8 +22,10 @@ from engine.pipes import Arrived, Gone, Inbox
 from engine.protocol import (
     AppMessage,
     AskMemory,
+    AskStates,
     Cancel,
     CheckpointFacts,
+    ClearStates,
     Counted,
     CountTokens,
     EngineMessage,
@@ -32,15 +34,21 @@ from engine.protocol import (
     Hello,
     Inspect,
     Inspected,
+    KnownChats,
     Load,
     Loaded,
     MemoryFacts,
+    OpenChats,
     Phase,
+    PinStates,
     Plan,
     Planned,
     PoolFacts,
     Progress,
+    Settle,
+    Settled,
     Shutdown,
+    StatesKept,
     Unload,
     Unloaded,
 )
@@ -133,6 +141,8 @@ class Loop:
             case Cancel(request=request):
                 if self._serving is not None:
                     self._serving.cancel(request)
+            case OpenChats() | KnownChats() | AskStates() | PinStates() | ClearStates() | Settle():
+                self._about_states(message)
             case Shutdown():
                 self._exit_code = EXIT_CLEAN
             case Hello():
@@ -152,6 +162,20 @@ class Loop:
                 return Counted(request=request, tokens=self._loaded().prompts.count(text))
             case AskMemory(request=request):
                 return MemoryFacts(request=request, pools=_pool_facts(self._ledger))
+
+    def _about_states(
+        self, message: OpenChats | KnownChats | AskStates | PinStates | ClearStates | Settle
+    ) -> None:
+        """Nothing is kept beyond the process yet, and nothing runs in the background."""
+        match message:
+            case OpenChats() | KnownChats():
+                return
+            case Settle(request=request):
+                self._send(Settled(request=request, waiting_bytes=0))
+            case AskStates(request=request) | PinStates(request=request):
+                self._send(_nothing_kept(request))
+            case ClearStates(request=request):
+                self._send(_nothing_kept(request))
 
     def _load(self, wish: Load) -> None:
         self._unload()
@@ -189,6 +213,10 @@ class Loop:
         if self._model is None:
             raise RequestInvalid("No model is loaded; load one first.")
         return self._model
+
+
+def _nothing_kept(request: int) -> StatesKept:
+    return StatesKept(request=request, states=(), disk_bytes=0, quota_bytes=0, disk_free_bytes=0)
 
 
 def _pool_facts(ledger: Ledger) -> tuple[PoolFacts, ...]:

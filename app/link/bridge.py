@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Qt, Signal
 
-from app.link.events import EngineDied, EngineEvent, EngineFault, EngineReady, OnMessage
+from app.link.events import (
+    EngineDied,
+    EngineEvent,
+    EngineFault,
+    EngineReady,
+    OnMessage,
+    TiersChanged,
+)
 from engine.protocol import EngineMessage
 
 Listener = Callable[[EngineMessage], None]
@@ -26,11 +33,12 @@ class Post:
 
 
 class EngineBridge(QObject):
-    """Emits ``ready``, ``died`` and ``fault`` with the record of that name."""
+    """Emits ``ready``, ``died``, ``fault`` and ``tiers`` with the record of that name."""
 
     ready = Signal(object)
     died = Signal(object)
     fault = Signal(object)
+    tiers = Signal(object)
     _posted = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -68,6 +76,8 @@ class EngineBridge(QObject):
                 self.died.emit(post.content)
             case EngineFault():
                 self.fault.emit(post.content)
+            case TiersChanged():
+                self.tiers.emit(post.content)
             case message:
                 if post.listener is not None:
                     post.listener(message)

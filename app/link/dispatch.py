@@ -22,10 +22,11 @@ from app.link.events import (
     EngineReady,
     OnEvent,
     OnMessage,
+    TiersChanged,
 )
 from app.link.lives import LifeCallbacks
 from app.link.outcome import ProcessOutcome
-from engine.protocol import EngineMessage, Failure, Finished, Loaded, Unloaded, Welcome
+from engine.protocol import ChatTiers, EngineMessage, Failure, Finished, Loaded, Unloaded, Welcome
 
 Told = TypeVar("Told")
 log = logging.getLogger(__name__)
@@ -114,6 +115,9 @@ class Dispatch:
     def _message(self, message: EngineMessage) -> str | None:
         if isinstance(message, Welcome):
             return "it said Welcome twice."
+        if isinstance(message, ChatTiers):
+            self._emit(TiersChanged(message))
+            return None
         if message.request is None:
             self._emit(EngineFault(message))
             return None

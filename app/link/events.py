@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.link.outcome import ProcessOutcome
 from engine.protocol import (
+    ChatTiers,
     Counted,
     EngineMessage,
     Failure,
@@ -15,6 +16,8 @@ from engine.protocol import (
     Loaded,
     MemoryFacts,
     Planned,
+    Settled,
+    StatesKept,
     Unloaded,
     Welcome,
 )
@@ -64,9 +67,27 @@ class EngineFault:
     failure: Failure
 
 
-EngineEvent = EngineReady | EngineDied | EngineFault
+@dataclass(frozen=True, slots=True)
+class TiersChanged:
+    """From where the loaded model can resume conversations has changed."""
+
+    tiers: ChatTiers
+
+
+EngineEvent = EngineReady | EngineDied | EngineFault | TiersChanged
 OnEvent = Callable[[EngineEvent], None]
 OnMessage = Callable[[EngineMessage], None]
 
-LAST_MESSAGES = (Loaded, Unloaded, Planned, Finished, Counted, MemoryFacts, Inspected, Failure)
+LAST_MESSAGES = (
+    Loaded,
+    Unloaded,
+    Planned,
+    Finished,
+    Counted,
+    MemoryFacts,
+    StatesKept,
+    Settled,
+    Inspected,
+    Failure,
+)
 """The kinds of message after which a request has ended."""

@@ -13,7 +13,9 @@ from typing import Final, Generic, Protocol, TypeVar
 import msgspec
 
 from engine.errors import ProtocolError
-from engine.protocol.messages import AppMessage, EngineMessage, Message
+from engine.protocol.parts import Message
+from engine.protocol.replies import EngineMessage
+from engine.protocol.requests import AppMessage
 
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
 LENGTH_BYTES: Final = 4

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from engine.protocol import (
+    PROTOCOL_VERSION,
     AskMemory,
+    EngineMessage,
     Finished,
     FrameReader,
     FrameWriter,
@@ -30,7 +32,6 @@ from engine.protocol import (
     Welcome,
     engine_message_reader,
 )
-from engine.protocol.messages import PROTOCOL_VERSION, EngineMessage
 from tests.helpers.tiny_gguf import write_script
 
 LIMIT_S = 5.0

@@ -32,6 +32,7 @@ from engine.errors import ProtocolError
 from engine.protocol import (
     LENGTH_BYTES,
     MAX_FRAME_BYTES,
+    PROTOCOL_VERSION,
     AskMemory,
     Cancel,
     ChatMessage,
@@ -48,7 +49,6 @@ from engine.protocol import (
     app_message_reader,
     engine_message_reader,
 )
-from engine.protocol.messages import PROTOCOL_VERSION
 
 LIMIT_S = 5.0
 CONVERSATION: tuple[Message, ...] = (

@@ -73,7 +73,7 @@ def test_a_contract_bites_when_it_is_broken(copy: Path, contract: str) -> None:
 
 
 def test_the_app_reaches_torch_through_no_other_module(copy: Path) -> None:
-    path = copy / "engine/protocol/messages.py"
+    path = copy / "engine/protocol/parts.py"
     kept = path.read_text("utf-8")
     path.write_text(f"{kept}\nimport torch\n", "utf-8")
     try:
@@ -81,4 +81,4 @@ def test_the_app_reaches_torch_through_no_other_module(copy: Path) -> None:
     finally:
         path.write_text(kept, "utf-8")
     assert ended.returncode == 1
-    assert "engine.protocol.messages" in ended.stdout
+    assert "engine.protocol.parts" in ended.stdout

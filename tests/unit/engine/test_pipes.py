@@ -17,6 +17,7 @@ from engine.errors import ProtocolError
 from engine.pipes import Arrived, ExitAlarm, Gone, Inbox, Outbox, Reader, shake_hands
 from engine.protocol import (
     MAX_FRAME_BYTES,
+    PROTOCOL_VERSION,
     AppMessage,
     AskMemory,
     FrameWriter,
@@ -29,7 +30,6 @@ from engine.protocol import (
     app_message_reader,
     engine_message_reader,
 )
-from engine.protocol.messages import PROTOCOL_VERSION
 
 WELCOME = Welcome(version=PROTOCOL_VERSION, engine="e", pid=1, device="d")
 
