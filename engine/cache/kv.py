@@ -12,13 +12,19 @@ from typing import Final
 
 import torch
 
-from engine.cache.pages import PAGE_ROWS, page_bytes
+from engine.cache.formats import PAGE_ROWS, KvFormat, page_bytes
 from engine.errors import InvariantBroken
 from engine.memory.ledger import Ledger
 from engine.models.spec import PageGroupSpec
 from engine.owner import Owner
 
 OWNER: Final = "KV pages"
+DTYPES: Final = {
+    KvFormat.FP32: torch.float32,
+    KvFormat.FP16: torch.float16,
+    KvFormat.BF16: torch.bfloat16,
+    KvFormat.FP8: torch.uint8,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +46,33 @@ class KvLayout:
 class KvArena(Owner):
     """K and V of all groups: ``tensors[g]`` is [layer, page, 2, kv_head, slot, head_dim].
 
-    Memory of a page that was never written may hold anything, NaN included.
+    In FP8 those are uint8 codes, and ``scales[g]`` is [layer, page, 2, kv_head, slot] float32;
+    otherwise there are no scales. Memory of a page that was never written may hold anything, NaN
+    included.
     """
 
     def __init__(
         self,
         groups: Sequence[PageGroupSpec],
         page_counts: Sequence[int],
-        dtype: torch.dtype,
+        kv_format: KvFormat,
         ledger: Ledger,
         pool: str,
     ) -> None:
         """Reserve in the ledger, then allocate; raises MemoryRefused."""
         self.groups = tuple(groups)
+        self.kv_format = kv_format
         self.page_counts = tuple(page_counts)
         sizes = [
-            pages * page_bytes(group, dtype.itemsize)
+            pages * page_bytes(group, kv_format)
             for group, pages in zip(groups, page_counts, strict=True)
         ]
         self._lease = ledger.reserve(OWNER, {pool: sum(sizes)})
         try:
-            self.tensors = tuple(
-                torch.empty(_shape(group, pages), dtype=dtype)
-                for group, pages in zip(groups, page_counts, strict=True)
+            shapes = [_shape(*pair) for pair in zip(groups, page_counts, strict=True)]
+            self.tensors = tuple(torch.empty(shape, dtype=DTYPES[kv_format]) for shape in shapes)
+            self.scales = tuple(
+                torch.empty(shape[:-1]) for shape in shapes if kv_format.scale_bytes
             )
         except RuntimeError:
             self._lease.close()
@@ -79,9 +89,19 @@ class KvArena(Owner):
             raise InvariantBroken("A KV row is not contiguous.")
         return KvLayout(tensor.data_ptr(), layer, page, side, head, row)
 
+    def scale_layout(self, group: int) -> KvLayout | None:
+        """The same for its scales, one float32 a row and head; None for a format without."""
+        if not self.scales:
+            return None
+        tensor = self.scales[group]
+        layer, page, side, head, row = (
+            stride * tensor.element_size() for stride in tensor.stride()
+        )
+        return KvLayout(tensor.data_ptr(), layer, page, side, head, row)
+
     def close(self) -> None:
         """Free the tensors and refund their bytes; may be repeated."""
-        self.tensors = ()
+        self.tensors = self.scales = ()
         self._lease.close()
 
 

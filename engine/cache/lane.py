@@ -22,14 +22,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.cache.pages import (
-    PAGE_ROWS,
-    PagePool,
-    PageRun,
-    Promise,
-    first_reached_page,
-    pages_for,
-)
+from engine.cache.formats import PAGE_ROWS
+from engine.cache.pages import PagePool, PageRun, Promise, first_reached_page, pages_for
 from engine.cache.slots import SlotPool
 from engine.errors import InvariantBroken
 from engine.owner import Owner

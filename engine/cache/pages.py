@@ -11,12 +11,9 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Final
 
+from engine.cache.formats import PAGE_ROWS
 from engine.errors import InvariantBroken
-from engine.models.spec import PageGroupSpec
-
-PAGE_ROWS: Final = 256
 
 
 def pages_for(rows: int) -> int:
@@ -27,12 +24,6 @@ def pages_for(rows: int) -> int:
 def first_reached_page(window: int | None, at: int) -> int:
     """The first page that row ``at`` and later ones may still attend to."""
     return 0 if window is None else max(0, at - window + 1) // PAGE_ROWS
-
-
-def page_bytes(group: PageGroupSpec, element_bytes: int) -> int:
-    """Bytes of one page over all layers of a group, K and V."""
-    row = group.kv_head_count * group.head_dim * element_bytes
-    return group.layer_count * 2 * PAGE_ROWS * row
 
 
 @dataclass(frozen=True, slots=True)

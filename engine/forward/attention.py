@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from engine.cache.pages import PAGE_ROWS
+from engine.cache.formats import PAGE_ROWS
 from engine.errors import InvariantBroken
 
 BLOCK_ROWS = 128

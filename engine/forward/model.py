@@ -12,8 +12,8 @@ from enum import Enum
 
 import torch
 
+from engine.cache.formats import PAGE_ROWS
 from engine.cache.lane import Lane
-from engine.cache.pages import PAGE_ROWS
 from engine.cache.recurrent import RecurrentArena
 from engine.errors import InvariantBroken
 from engine.forward.layers.attention import AttentionLayers

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
+from engine.cache.formats import PAGE_ROWS
 from engine.cache.lane import Lane
-from engine.cache.pages import PAGE_ROWS
 from engine.cache.recurrent import RecurrentArena
 from engine.errors import InvariantBroken
 from engine.forward.model import TorchForward, Wanted

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-import torch
-
+from engine.cache.formats import KvFormat
 from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
 from engine.cache.pages import PagePool
@@ -116,9 +115,9 @@ def _arenas(
     parts: Parts, config: EngineConfig, ledger: Ledger, stack: ExitStack
 ) -> tuple[KvArena, RecurrentArena | None]:
     """The bytes of pages and recurrent slots that the plan counted."""
-    dtype = torch.float32 if config.compute is Compute.FLOAT32 else torch.float16
+    kv_format = KvFormat.FP32 if config.compute is Compute.FLOAT32 else KvFormat.FP16
     spec, plan = parts.spec, parts.plan
-    arena = stack.enter_context(KvArena(spec.groups, plan.page_counts, dtype, ledger, RAM))
+    arena = stack.enter_context(KvArena(spec.groups, plan.page_counts, kv_format, ledger, RAM))
     if spec.recurrent is None:
         return arena, None
     slots = RecurrentArena(spec.recurrent, plan.slot_count, ledger, RAM)

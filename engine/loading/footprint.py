@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from engine.cache.pages import PAGE_ROWS
+from engine.cache.formats import PAGE_ROWS
 from engine.checkpoint.source import CheckpointSource, TensorFacts
 from engine.loading.reads import Tensors, decoded_elements, products, small_elements
 from engine.memory.placement import Footprint

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engine.cache.pages import PAGE_ROWS
+from engine.cache.formats import PAGE_ROWS, KvFormat
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import CheckpointSource
 from engine.config import Compute, EngineConfig
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from engine.loading.assembly import RunnerBuilder
 
 CACHE_FOLDER: Final = "cache"
-FLOAT_BYTES: Final = 4
-HALF_BYTES: Final = 2
 
 _LOG = logging.getLogger(__name__)
 Report = Callable[[Phase, int, int], None]
@@ -137,7 +135,7 @@ class CheckpointLoader:
             groups=spec.groups,
             context_tokens=spec.context_tokens,
             chunk_rows=PAGE_ROWS,
-            element_bytes=FLOAT_BYTES if wide else HALF_BYTES,
+            kv_format=KvFormat.FP32 if wide else KvFormat.FP16,
             recurrent=spec.recurrent,
         )
         if self._ledger.pool(RAM).held_bytes == 0:

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from engine.cache.formats import PAGE_ROWS, KvFormat, page_bytes
 from engine.cache.lane import most_live_pages
-from engine.cache.pages import PAGE_ROWS, page_bytes, pages_for
+from engine.cache.pages import pages_for
 from engine.memory.ledger import PoolCensus
 from engine.models.spec import PageGroupSpec, RecurrentSpec
 from engine.protocol import PlanLine
@@ -64,14 +65,14 @@ class Geometry:
 
     Attributes:
         chunk_rows: prompt rows computed at a time.
-        element_bytes: of one K or V element.
+        kv_format: how K and V are stored.
         recurrent: None for a model without recurrent layers.
     """
 
     groups: Sequence[PageGroupSpec]
     context_tokens: int
     chunk_rows: int
-    element_bytes: int
+    kv_format: KvFormat
     recurrent: RecurrentSpec | None = None
 
 
@@ -185,7 +186,7 @@ def _fewer_streams(
 def _stream_bytes(geometry: Geometry, candidate: _Candidate) -> int:
     """Bytes of pages and slots."""
     pages = sum(
-        sum(candidate.pages(group, geometry.chunk_rows)) * page_bytes(group, geometry.element_bytes)
+        sum(candidate.pages(group, geometry.chunk_rows)) * page_bytes(group, geometry.kv_format)
         for group in geometry.groups
     )
     recurrent = geometry.recurrent
@@ -197,7 +198,7 @@ def _lines(
 ) -> tuple[PlanLine, ...]:
     running = kept = 0
     for group in geometry.groups:
-        size = page_bytes(group, geometry.element_bytes)
+        size = page_bytes(group, geometry.kv_format)
         for_streams, for_states = candidate.pages(group, geometry.chunk_rows)
         running += for_streams * size
         kept += for_states * size

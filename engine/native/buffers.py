@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-from engine.cache.pages import PAGE_ROWS, pages_for
+from engine.cache.formats import PAGE_ROWS
+from engine.cache.pages import pages_for
 from engine.models.spec import (
     AttentionSpec,
     DeltaSpec,

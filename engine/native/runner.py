@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
+from engine.cache.formats import PAGE_ROWS
 from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
-from engine.cache.pages import PAGE_ROWS
 from engine.cache.recurrent import RecurrentArena
 from engine.errors import InvariantBroken
 from engine.models.spec import ModelSpec

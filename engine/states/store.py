@@ -22,8 +22,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.cache.formats import PAGE_ROWS
 from engine.cache.lane import Lane, LaneRefused, LaneState, PagesRefused, SlotsRefused
-from engine.cache.pages import PAGE_ROWS, PagePool, first_reached_page
+from engine.cache.pages import PagePool, first_reached_page
 from engine.cache.slots import SlotPool
 from engine.errors import InvariantBroken
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from engine.cache.pages import PAGE_ROWS
+from engine.cache.formats import PAGE_ROWS, KvFormat
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import CheckpointSource
 from engine.forward import DequantizedProducts, Products, Weights
@@ -162,20 +162,20 @@ def _distances(
     coded = CodedProducts(source, exact)
     rows = len(ids)
 
-    def reading(dtype: torch.dtype, products: Products) -> Logits:
-        side = TorchSide(source, rows, dtype, products)
+    def reading(kv_format: KvFormat, products: Products) -> Logits:
+        side = TorchSide(source, rows, kv_format, products)
         stack.callback(side.close)
         return stack.enter_context(_prompt_rows(side))
 
     native = NativeSide(source, rows, threads=options.threads, isa=options.isa)
     stack.enter_context(native)
-    wanted = reading(torch.float32, exact)
+    wanted = reading(KvFormat.FP32, exact)
     sides = {
         PROMPT_ROWS: stack.enter_context(_prompt_rows(native)),
         STEP_ROWS: stack.enter_context(_step_rows(native)),
-        FP16_PAGES: reading(torch.float16, exact),
-        INT16_INPUTS: reading(torch.float32, coded),
-        BOTH_PARTS: reading(torch.float16, coded),
+        FP16_PAGES: reading(KvFormat.FP16, exact),
+        INT16_INPUTS: reading(KvFormat.FP32, coded),
+        BOTH_PARTS: reading(KvFormat.FP16, coded),
     }
     found = {name: Distance() for name in sides}
     for first in range(0, rows, PAGE_ROWS):

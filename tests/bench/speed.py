@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
+from engine.cache.formats import PAGE_ROWS
 from engine.cache.lane import Lane
-from engine.cache.pages import PAGE_ROWS
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import CheckpointSource
 from kernels.cpu.records import Isa

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from engine.cache.pages import PAGE_ROWS
+from engine.cache.formats import PAGE_ROWS
 from engine.checkpoint.open import open_checkpoint
 from engine.native.program import Program, RowArrays
 from kernels.cpu.library import Pool

@@ -34,6 +34,7 @@ from transformers import (
     Qwen3NextForCausalLM,
 )
 
+from engine.cache.formats import KvFormat
 from engine.checkpoint.published.config import flattened
 from engine.forward.products import linears
 from engine.loading.footprint import footprint
@@ -381,7 +382,7 @@ def test_the_planner_s_vectors(vector: Vector) -> None:
     found = costs(vector.name)
     assert found.kv_token_bytes * vector.context == vector.full
     assert found.sliding_bytes == vector.sliding
-    geometry = Geometry(spec.groups, vector.context, 256, 2, spec.recurrent)
+    geometry = Geometry(spec.groups, vector.context, 256, KvFormat.FP16, spec.recurrent)
     room = PoolCensus("ram", 1 << 40, 0, 0, ())
     plan = plan_placement(
         room, footprint(source, spec, 256, 1, wide=False), geometry, Wish(vector.context, 1)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from engine.cache.pages import PAGE_ROWS, PagePool
+from engine.cache.formats import PAGE_ROWS
+from engine.cache.pages import PagePool
 from engine.errors import CheckpointUnreadable
 from engine.loading.loaded import LoadedModel
 from engine.memory.ledger import Ledger

@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from engine.cache.formats import PAGE_ROWS
 from engine.cache.lane import Lane
-from engine.cache.pages import PAGE_ROWS, PagePool
+from engine.cache.pages import PagePool
 from engine.cache.slots import SlotPool
 from engine.protocol import EngineMessage, Failure, Finished, Tokens, ToolCall
 from engine.sampling.keyed import DrawRule

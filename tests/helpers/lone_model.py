@@ -12,8 +12,9 @@ from typing import Self
 
 import torch
 
+from engine.cache.formats import PAGE_ROWS
 from engine.cache.lane import Lane
-from engine.cache.pages import PAGE_ROWS, PagePool, pages_for
+from engine.cache.pages import PagePool, pages_for
 from engine.cache.recurrent import RecurrentArena
 from engine.cache.slots import SlotPool
 from engine.checkpoint.open import open_checkpoint

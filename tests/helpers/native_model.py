@@ -7,9 +7,10 @@ from typing import Self
 
 import torch
 
+from engine.cache.formats import PAGE_ROWS, KvFormat
 from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
-from engine.cache.pages import PAGE_ROWS, PagePool, pages_for
+from engine.cache.pages import PagePool, pages_for
 from engine.cache.recurrent import RecurrentArena
 from engine.cache.slots import SlotPool
 from engine.checkpoint.source import CheckpointSource
@@ -33,7 +34,7 @@ class Side:
         self,
         source: CheckpointSource,
         rows: int,
-        dtype: torch.dtype,
+        kv_format: KvFormat,
         spec: ModelSpec | None = None,
     ) -> None:
         self.spec = model_spec(source) if spec is None else spec
@@ -41,7 +42,7 @@ class Side:
         self.ledger = Ledger({RAM: 1 << 32})
         pages = 2 * pages_for(rows) + 1
         self.pools = [PagePool(pages, group.window) for group in self.spec.groups]
-        self.kv = KvArena(self.spec.groups, [pages] * len(self.pools), dtype, self.ledger, RAM)
+        self.kv = KvArena(self.spec.groups, [pages] * len(self.pools), kv_format, self.ledger, RAM)
         for tensor in self.kv.tensors:
             tensor.fill_(float("nan"))
         self.recurrent: RecurrentArena | None = None
@@ -72,17 +73,17 @@ class Side:
 
 
 class TorchSide(Side):
-    """The float32 reference; ``dtype`` is that of its pages, ``products`` replaces its own."""
+    """The float32 reference; ``kv_format`` is that of its pages, ``products`` replaces its own."""
 
     def __init__(
         self,
         source: CheckpointSource,
         rows: int,
-        dtype: torch.dtype = torch.float32,
+        kv_format: KvFormat = KvFormat.FP32,
         products: Products | None = None,
         spec: ModelSpec | None = None,
     ) -> None:
-        super().__init__(source, rows, dtype, spec)
+        super().__init__(source, rows, kv_format, spec)
         weights = Weights(source)
         multiplied = DequantizedProducts(self.spec, weights) if products is None else products
         self.runner = TorchRunner(self.spec, weights, multiplied, self.kv.tensors, self.recurrent)
@@ -101,7 +102,7 @@ class NativeSide(Side):
         isa: Isa | None = None,
         spec: ModelSpec | None = None,
     ) -> None:
-        super().__init__(source, rows, torch.float16, spec)
+        super().__init__(source, rows, KvFormat.FP16, spec)
         library = Library()
         self.pool = Pool(library, threads, isa)
         self.weights = StoredWeights(source, library, self.pool)

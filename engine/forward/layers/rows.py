@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from engine.cache.formats import PAGE_ROWS
 from engine.cache.lane import Lane
-from engine.cache.pages import PAGE_ROWS
 from engine.forward.attention import RowBlock, row_blocks
 from engine.forward.rotation import Rotation, rotation
 from engine.models.spec import AttentionSpec, ModelSpec, RopeSpec

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from engine.backend import WEIGHTS, WORKSPACE, build_runner
+from engine.cache.formats import KvFormat
 from engine.cache.kv import KvArena
 from engine.checkpoint.source import CheckpointSource
 from engine.config import Compute, EngineConfig
@@ -43,7 +44,7 @@ def parts(
 ) -> RunnerParts:
     spec, ledger = model_spec(source), Ledger({RAM: ram_bytes})
     pages = [2] * len(spec.groups)
-    kv = stack.enter_context(KvArena(spec.groups, pages, torch.float16, ledger, RAM))
+    kv = stack.enter_context(KvArena(spec.groups, pages, KvFormat.FP16, ledger, RAM))
     told = [] if done is None else done
     return RunnerParts(
         spec=spec,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from engine.cache.formats import KvFormat, page_bytes
 from engine.cache.kv import OWNER, KvArena
-from engine.cache.pages import page_bytes
 from engine.errors import InvariantBroken, MemoryRefused
 from engine.memory.ledger import Ledger
 from engine.models.spec import PageGroupSpec
@@ -30,16 +30,16 @@ def ledger() -> Iterator[Ledger]:
 def test_smollm2_takes_180_mebibytes_for_8192_rows() -> None:
     """The planner's test vector: 30 layers, 3 KV heads of 64, f16."""
     group = PageGroupSpec(window=None, layer_count=30, kv_head_count=3, head_dim=64)
-    assert 32 * page_bytes(group, 2) == 180 * 1024 * 1024
+    assert 32 * page_bytes(group, KvFormat.FP16) == 180 * 1024 * 1024
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+@pytest.mark.parametrize("kv_format", [KvFormat.FP16, KvFormat.FP32, KvFormat.BF16])
 def test_a_row_lies_at_the_address_that_the_layout_gives(
-    ledger: Ledger, dtype: torch.dtype
+    ledger: Ledger, kv_format: KvFormat
 ) -> None:
-    with KvArena(GROUPS, (4, 3), dtype, ledger, "ram") as arena:
+    with KvArena(GROUPS, (4, 3), kv_format, ledger, "ram") as arena:
         for group, tensor in enumerate(arena.tensors):
-            layout = arena.layout(group)
+            layout, dtype = arena.layout(group), tensor.dtype
             layer, page, side, head, row = (size - 1 for size in tensor.shape[:5])
             tensor[layer, page, side, head, row] = torch.arange(tensor.shape[5]).to(dtype)
             address = (
@@ -56,8 +56,8 @@ def test_a_row_lies_at_the_address_that_the_layout_gives(
 
 
 def test_the_arena_holds_exactly_its_pages_in_the_ledger(ledger: Ledger) -> None:
-    arena = KvArena(GROUPS, (4, 3), torch.float16, ledger, "ram")
-    expected = 4 * page_bytes(GROUPS[0], 2) + 3 * page_bytes(GROUPS[1], 2)
+    arena = KvArena(GROUPS, (4, 3), KvFormat.FP16, ledger, "ram")
+    expected = 4 * page_bytes(GROUPS[0], KvFormat.FP16) + 3 * page_bytes(GROUPS[1], KvFormat.FP16)
     assert ledger.pool("ram").holders == ((OWNER, expected),)
     assert ledger.pool("ram").committed_bytes == expected
     arena.close()
@@ -69,19 +69,19 @@ def test_an_arena_that_does_not_fit_is_refused_before_anything_is_allocated(
     ledger: Ledger,
 ) -> None:
     with pytest.raises(MemoryRefused, match="KV pages needs"):
-        KvArena(GROUPS, (1000, 3), torch.float16, ledger, "ram")
+        KvArena(GROUPS, (1000, 3), KvFormat.FP16, ledger, "ram")
     assert ledger.pool("ram").held_bytes == 0
 
 
 def test_an_allocation_that_fails_gives_its_reservation_back(ledger: Ledger) -> None:
     ledger.set_capacity("ram", 2**62)
     with pytest.raises(RuntimeError):
-        KvArena(GROUPS[:1], (2**38,), torch.float16, ledger, "ram")
+        KvArena(GROUPS[:1], (2**38,), KvFormat.FP16, ledger, "ram")
     assert ledger.pool("ram").held_bytes == 0
 
 
 def test_a_layout_with_gaps_inside_a_row_is_refused(ledger: Ledger) -> None:
-    with KvArena(GROUPS, (4, 3), torch.float16, ledger, "ram") as arena:
+    with KvArena(GROUPS, (4, 3), KvFormat.FP16, ledger, "ram") as arena:
         arena.tensors = tuple(tensor.transpose(4, 5) for tensor in arena.tensors)
         with pytest.raises(InvariantBroken, match="contiguous"):
             arena.layout(0)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from engine.cache.formats import KvFormat
 from engine.errors import InvariantBroken
 from engine.forward import Weights
 from engine.forward.products import linears
@@ -91,7 +92,7 @@ def source(request: pytest.FixtureRequest) -> StoredSource:
 
 def test_prompts_and_steps_are_those_of_float32_torch(source: StoredSource) -> None:
     """Across page borders and, for gemma3, past the sliding window; every row of both."""
-    exact, halves = TorchSide(source, 640), TorchSide(source, 640, torch.float16)
+    exact, halves = TorchSide(source, 640), TorchSide(source, 640, KvFormat.FP16)
     with NativeSide(source, 640) as native:
         sides: tuple[Both, ...] = (exact, halves, native)
         lanes = [side.lane() for side in sides]

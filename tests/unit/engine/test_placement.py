@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from engine.cache.pages import page_bytes
+from engine.cache.formats import KvFormat, page_bytes
 from engine.memory.ledger import PoolCensus
 from engine.memory.placement import Footprint, Geometry, Plan, Refused, Wish, plan_placement
 from engine.models.spec import PageGroupSpec, RecurrentSpec
@@ -16,7 +16,7 @@ SMOL = Geometry(
     groups=(PageGroupSpec(window=None, layer_count=30, kv_head_count=3, head_dim=64),),
     context_tokens=8192,
     chunk_rows=256,
-    element_bytes=2,
+    kv_format=KvFormat.FP16,
 )
 GEMMA = Geometry(
     groups=(
@@ -25,13 +25,13 @@ GEMMA = Geometry(
     ),
     context_tokens=32768,
     chunk_rows=256,
-    element_bytes=2,
+    kv_format=KvFormat.FP16,
 )
 QWEN27 = Geometry(
     groups=(PageGroupSpec(window=None, layer_count=16, kv_head_count=4, head_dim=256),),
     context_tokens=262_144,
     chunk_rows=256,
-    element_bytes=2,
+    kv_format=KvFormat.FP16,
     recurrent=RecurrentSpec(layer_count=48, state_shape=(48, 128, 128), tail_shape=(3, 10_240)),
 )
 MEBIBYTE = 1024 * 1024
@@ -73,7 +73,7 @@ def test_a_chosen_context_leaves_half_of_the_room_to_others() -> None:
         plan = planned(fixed + room * MEBIBYTE, SMOL, Wish(None, 4))
         kv = sum(line.bytes for line in plan.lines) - fixed
         assert kv <= room * MEBIBYTE // 2
-        assert kv == sum(plan.page_counts) * page_bytes(SMOL.groups[0], 2)
+        assert kv == sum(plan.page_counts) * page_bytes(SMOL.groups[0], KvFormat.FP16)
     assert planned(fixed + 150 * MEBIBYTE, SMOL, Wish(None, 4)).context_tokens < 8192
 
 
