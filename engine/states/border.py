@@ -29,6 +29,18 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Hit:
+    """A state that a prompt begins with, or whose first ``at`` rows it does.
+
+    Attributes:
+        at: less than ``record.at`` only for a model whose states can be cut (``ModelIdentity``).
+    """
+
+    record: StateRecord
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class ArchiveCensus:
     """What the archive holds: bytes of extents and records, and what is on its way."""
 
@@ -64,10 +76,8 @@ class Fetch(Protocol):
 class StateArchive(Protocol):
     """Host and disk tiers of one loaded model's states."""
 
-    def find(
-        self, prefixes: Sequence[tuple[int, bytes]], ids: NDArray[np.int32]
-    ) -> StateRecord | None:
-        """The longest state that is a prefix of ``ids``.
+    def find(self, prefixes: Sequence[tuple[int, bytes]], ids: NDArray[np.int32]) -> Hit | None:
+        """The longest state that ``ids`` begin with; ids are compared whole, not by digest only.
 
         Args:
             prefixes: (rows, digest of so many ids) where a state may end, ascending.
@@ -115,11 +125,14 @@ class ModelIdentity:
         model: the checkpoint's name, for people.
         facts: (what, which) pairs, such as ("isa", "avx2"); all are hashed into the folder's name.
         extent_bytes: of a whole extent by part: every page group, and SLOT where there is one.
+        can_cut: every group reaches all rows and nothing is recurrent, so that the pages of a state
+            are also the state after each whole page.
     """
 
     model: str
     facts: tuple[tuple[str, str], ...]
     extent_bytes: Mapping[int, int]
+    can_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from hashlib import blake2b
 from typing import Final
 
@@ -22,6 +23,18 @@ from engine.cache.pages import first_reached_page, pages_for
 DIGEST_BYTES: Final = 16
 SLOT: Final = -1
 """The part of an extent that is a recurrent state; other parts are the numbers of page groups."""
+
+
+class Role(Enum):
+    """What a state is good for; decides what goes first.
+
+    END is the end of a conversation's history, for its next turn; REWIND the start of its latest
+    user message, for an edit or another reply; SHARED what several conversations begin with.
+    """
+
+    END = "end"
+    REWIND = "rewind"
+    SHARED = "shared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,7 @@ class StateRecord:
     ids: NDArray[np.int32]
     key: bytes
     extents: tuple[ExtentName, ...]
+    role: Role
     conversation: str | None = None
 
     @property
