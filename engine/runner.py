@@ -51,7 +51,14 @@ class Runner(Protocol):
 
     @property
     def grid_rows(self) -> int:
-        """Rows at whose multiples a prompt chunk begins and a state may be kept (CPU: 256)."""
+        """Rows at whose multiples a prompt chunk begins and a state may be kept.
+
+        Every partition of a prompt into chunks that begin there gives every row the same bits.
+        """
+
+    @property
+    def chunk_rows(self) -> int:
+        """The most rows of one prompt chunk, a multiple of ``grid_rows``."""
 
     @property
     def shares_steps(self) -> bool:
@@ -62,8 +69,8 @@ class Runner(Protocol):
     ) -> torch.Tensor:
         """Compute prompt rows ``position .. position + len(ids)`` of one lane.
 
-        ``position`` is a multiple of ``grid_rows``; ``len(ids)`` is ``grid_rows`` or, in the
-        prompt's last chunk, less. The lane already holds pages for every row.
+        ``position`` is a multiple of ``grid_rows``; so is ``len(ids)``, save in the prompt's last
+        chunk, and it is at most ``chunk_rows``. The lane already holds pages for every row.
 
         Args:
             wants_logits: False for a chunk that more prompt follows; it then costs less.

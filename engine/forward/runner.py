@@ -35,7 +35,12 @@ class TorchRunner:
 
     @property
     def grid_rows(self) -> int:
-        """A chunk is one page."""
+        """A chunk is one page: torch's float32 products give a row other bits in other company."""
+        return PAGE_ROWS
+
+    @property
+    def chunk_rows(self) -> int:
+        """One page."""
         return PAGE_ROWS
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import torch
 
@@ -17,6 +18,8 @@ from engine.native.operations import NativeParts
 from engine.native.program import NativePrograms, RowArrays
 from engine.native.weights import StoredWeights
 from kernels.cpu.library import Pool
+
+GRID_ROWS: Final = PAGE_ROWS
 
 
 class NativeRunner:
@@ -42,8 +45,13 @@ class NativeRunner:
 
     @property
     def grid_rows(self) -> int:
-        """A chunk is one page."""
-        return PAGE_ROWS
+        """A page; the bits of prompt rows are the same in any chunk."""
+        return GRID_ROWS
+
+    @property
+    def chunk_rows(self) -> int:
+        """What the scratch is sized for."""
+        return self._buffers.sizes.rows
 
     @property
     def shares_steps(self) -> bool:
@@ -76,7 +84,7 @@ class NativeRunner:
 
     def _body(self, lane: Lane, ids: Sequence[int], position: int) -> RowArrays:
         count = len(ids)
-        if position % PAGE_ROWS or not 0 < count <= PAGE_ROWS:
+        if position % GRID_ROWS or not 0 < count <= self.chunk_rows:
             raise InvariantBroken(f"A chunk of {count} rows begins at {position}, off the grid.")
         positions = range(position, position + count)
         arrays = RowArrays([lane] * count, ids, positions, self._groups)

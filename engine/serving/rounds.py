@@ -148,7 +148,7 @@ class Serving:
         stream, request = run.stream, run.stream.request
         lane = _open_lane(stream)
         total = request.prompt_tokens
-        end = min(stream.position + self._served.runner.grid_rows, total)
+        end = min(stream.position + self._served.runner.chunk_rows, total)
         chunk = request.ids[stream.position : end].tolist()
         lane.extend(len(chunk))
         logits = self._served.runner.prompt_chunk(

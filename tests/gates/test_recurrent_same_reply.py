@@ -70,6 +70,10 @@ class Witness:
         return self._inner.grid_rows
 
     @property
+    def chunk_rows(self) -> int:
+        return self._inner.chunk_rows
+
+    @property
     def shares_steps(self) -> bool:
         return self._inner.shares_steps
 

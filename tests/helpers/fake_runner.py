@@ -60,6 +60,10 @@ class FakeRunner:
         return PAGE_ROWS
 
     @property
+    def chunk_rows(self) -> int:
+        return PAGE_ROWS
+
+    @property
     def shares_steps(self) -> bool:
         return self._shares_steps
 

@@ -124,7 +124,7 @@ def test_a_load_that_fails_half_way_gives_everything_back(
     class Cold:
         """A runner that cannot compute."""
 
-        grid_rows = 256
+        grid_rows = chunk_rows = 256
         shares_steps = True
 
         def prompt_chunk(self, *_: object, **__: object) -> None:
