@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.protocol import StateFacts, Tier
+from engine.protocol import ChatTier, StateFacts, Tier
 from engine.states.records import ExtentName, StateRecord
 
 
@@ -84,7 +84,17 @@ class StateArchive(Protocol):
         """
 
     def tier(self, record: StateRecord) -> Tier:
-        """The slowest tier that reading the state would touch."""
+        """The slowest tier that reading the state would touch; "none" where it is not held."""
+
+    @property
+    def revision(self) -> int:
+        """Another number whenever ``chats`` would answer otherwise than before."""
+
+    def chats(self) -> tuple[ChatTier, ...]:
+        """Of each conversation with a state here: how many tokens, and the slowest tier of it.
+
+        Of several states the longest one counts.
+        """
 
     def has(self, name: ExtentName) -> bool:
         """Whether an extent is in host memory, on disk or on its way there."""
@@ -99,7 +109,10 @@ class StateArchive(Protocol):
         """Give back a buffer that was not filled."""
 
     def commit(self, record: StateRecord) -> None:
-        """Keep a state whose every extent it has; an equal one only gains the conversation."""
+        """Keep a state whose every extent it has; an equal one only gains the conversation.
+
+        Where an extent went meanwhile, nothing is kept.
+        """
 
     def fetch(self, record: StateRecord, names: Sequence[ExtentName]) -> Fetch:
         """Begin to read extents of a state; it is held back from eviction until closed."""
