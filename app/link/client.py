@@ -19,38 +19,28 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
 
-import msgspec
-
-from app.errors import (
-    AppError,
-    EngineUnavailable,
-    ModelHeldBack,
-    RequestTooLarge,
-)
+from app.errors import EngineUnavailable, ModelHeldBack
 from app.link.crash_guard import CrashGuard, LoadTrack
 from app.link.dispatch import Dispatch, PendingRequests
 from app.link.engine_log import EngineLog
-from app.link.events import LoadChoice, OnEvent, OnMessage
+from app.link.events import LoadChoice, LoadWish, OnEvent, OnMessage
 from app.link.lives import EngineLives
 from app.link.process import EngineCommand
+from app.link.requests import EngineRequests
 from app.link.restart import RestartPolicy
 from engine.protocol import (
-    MAX_FRAME_BYTES,
-    AppMessage,
-    AskMemory,
     Cancel,
     ChatMessage,
-    CountTokens,
     Generate,
-    Inspect,
+    GpuFacts,
     Load,
     Plan,
+    Purpose,
     Sampling,
     Unload,
     Welcome,
 )
 
-FRAME_OVERHEAD_BYTES: Final = 16
 APP_NAME: Final = "hearth"
 
 
@@ -75,6 +65,9 @@ class Question:
         date: ISO, what the template sees as today: that of the conversation's first message.
         sibling: number among the replies to one message.
         thinking: on or off where the template has a switch; None as it comes.
+        conversation: the chat under whose name states are kept; None keeps none.
+        purpose: "side" is work beside a chat, such as its title.
+        may_drop: whether the oldest turns may be left out where the context is full.
     """
 
     messages: tuple[ChatMessage, ...] = ()
@@ -82,9 +75,12 @@ class Question:
     date: str | None = None
     sibling: int = 0
     thinking: bool | None = None
+    conversation: str | None = None
+    purpose: Purpose = "chat"
+    may_drop: bool = False
 
 
-class EngineClient:
+class EngineClient(EngineRequests):
     """The engine as seen by the app, over all its lives."""
 
     def __init__(
@@ -108,16 +104,16 @@ class EngineClient:
             limits: how long an engine may take; None takes the usual.
         """
         self._limits = limits if limits is not None else LinkLimits()
-        self._pending = PendingRequests()
-        self._loads = LoadTrack(guard)
+        pending, loads = PendingRequests(), LoadTrack(guard)
         self._lives = EngineLives(
             command,
             app_name=APP_NAME,
             engine_log=engine_log,
-            callbacks=Dispatch(self._pending, self._loads, on_event).callbacks(),
+            callbacks=Dispatch(pending, loads, on_event).callbacks(),
             restart=restart,
             handshake_limit_s=self._limits.handshake_s,
         )
+        super().__init__(pending, loads, self._lives.send)
 
     # Life ---------------------------------------------------------------------------------------
 
@@ -171,8 +167,7 @@ class EngineClient:
         path: str | os.PathLike[str],
         *,
         on_message: OnMessage,
-        context_tokens: int | None = None,
-        streams: int = 4,
+        wish: LoadWish | None = None,
         by_itself: bool = False,
     ) -> int:
         """Load a checkpoint in place of the loaded one: Progress, then Loaded or Failure.
@@ -180,8 +175,7 @@ class EngineClient:
         Args:
             path: of its file.
             on_message: takes the messages.
-            context_tokens: None leaves it to the planner.
-            streams: chats at once.
+            wish: how; None takes the usual.
             by_itself: nobody asked for it just now; then one that stopped the engine twice is
                 refused with ModelHeldBack.
         """
@@ -189,10 +183,18 @@ class EngineClient:
         if by_itself and not self._loads.allows(absolute):
             raise ModelHeldBack
         request = self._pending.add(on_message)
-        self._loads.asked(request, LoadChoice(absolute, context_tokens, streams))
+        wish = wish if wish is not None else LoadWish()
+        self._loads.asked(request, LoadChoice(absolute, wish))
         return self._send(
             request,
-            Load(request=request, path=absolute, context_tokens=context_tokens, streams=streams),
+            Load(
+                request=request,
+                path=absolute,
+                context_tokens=wish.context_tokens,
+                streams=wish.streams,
+                kv=wish.kv,
+                spends_headroom=wish.spends_headroom,
+            ),
         )
 
     def unload(self, *, on_message: OnMessage) -> int:
@@ -202,24 +204,33 @@ class EngineClient:
 
     def plan(
         self,
-        path: str | os.PathLike[str],
+        path: str,
         *,
         on_message: OnMessage,
-        context_tokens: int | None = None,
-        streams: int = 4,
+        wish: LoadWish | None = None,
+        gpu: GpuFacts | None = None,
     ) -> int:
-        """Ask what loading would take: Planned or Failure."""
-        absolute = os.path.abspath(path)  # noqa: PTH100 - a link's own name is kept
+        """Ask what loading would take: Planned or Failure.
+
+        Args:
+            path: of a file or folder, or the name of a repository on the hub; sent as it is.
+            on_message: takes the answer.
+            wish: how; None takes the usual.
+            gpu: plan for this one instead of the machine's.
+        """
+        wish = wish if wish is not None else LoadWish()
         request = self._pending.add(on_message)
         return self._send(
             request,
-            Plan(request=request, path=absolute, context_tokens=context_tokens, streams=streams),
+            Plan(
+                request=request,
+                path=path,
+                context_tokens=wish.context_tokens,
+                streams=wish.streams,
+                kv=wish.kv,
+                gpu=gpu,
+            ),
         )
-
-    def inspect(self, paths: tuple[str, ...], *, on_message: OnMessage) -> int:
-        """Ask what checkpoint files are: Inspected or Failure."""
-        request = self._pending.add(on_message)
-        return self._send(request, Inspect(request=request, paths=paths))
 
     def generate(
         self, question: Question, *, on_message: OnMessage, sampling: Sampling | None = None
@@ -236,6 +247,9 @@ class EngineClient:
                 date=question.date,
                 sibling=question.sibling,
                 thinking=question.thinking,
+                conversation=question.conversation,
+                purpose=question.purpose,
+                may_drop=question.may_drop,
             ),
         )
 
@@ -250,30 +264,6 @@ class EngineClient:
             with contextlib.suppress(EngineUnavailable):
                 self._lives.send(Cancel(request=request))
 
-    def count_tokens(self, text: str, *, on_message: OnMessage) -> int:
-        """Ask how many tokens a text takes: Counted or Failure."""
-        request = self._pending.add(on_message)
-        return self._send(request, CountTokens(request=request, text=text))
-
-    def memory(self, *, on_message: OnMessage) -> int:
-        """Ask for the pools as they stand: MemoryFacts."""
-        request = self._pending.add(on_message)
-        return self._send(request, AskMemory(request=request))
-
     def _on_not_stopped(self, request: int) -> None:
         if self._pending.has(request):
             self.kill(f"it did not stop a reply within {self._limits.stop_s:.0f} seconds.")
-
-    def _send(self, request: int, message: AppMessage) -> int:
-        size = len(msgspec.msgpack.encode(message))
-        try:
-            if size > MAX_FRAME_BYTES - FRAME_OVERHEAD_BYTES:
-                raise RequestTooLarge(
-                    f"The conversation is {size:,} bytes long; {MAX_FRAME_BYTES:,} can be sent."
-                )
-            self._lives.send(message)
-        except AppError:
-            self._pending.take(request)
-            self._loads.withdrawn(request)
-            raise
-        return request

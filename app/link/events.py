@@ -13,6 +13,7 @@ from engine.protocol import (
     Failure,
     Finished,
     Inspected,
+    KvWish,
     Loaded,
     MemoryFacts,
     Planned,
@@ -24,12 +25,28 @@ from engine.protocol import (
 
 
 @dataclass(frozen=True, slots=True)
+class LoadWish:
+    """How a checkpoint shall be loaded, or planned for.
+
+    Attributes:
+        context_tokens: None leaves it to the planner.
+        streams: chats at once.
+        kv: whether K and V may, or shall, be kept in 8 bits.
+        spends_headroom: load although it takes what is left free for other programs.
+    """
+
+    context_tokens: int | None = None
+    streams: int = 4
+    kv: KvWish = "full"
+    spends_headroom: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LoadChoice:
     """A checkpoint as it was loaded last."""
 
     path: str
-    context_tokens: int | None
-    streams: int
+    wish: LoadWish = LoadWish()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -20,12 +21,14 @@ from app.errors import (
     RequestTooLarge,
 )
 from app.link.client import LinkLimits, Question
+from app.link.events import LoadWish, TiersChanged
 from app.link.mailbox import Mailbox
 from app.link.restart import RestartPolicy
 from app.lock import start_time
 from engine.protocol import (
     MAX_FRAME_BYTES,
     ChatMessage,
+    ChatTier,
     Counted,
     EngineMessage,
     Failure,
@@ -36,6 +39,9 @@ from engine.protocol import (
     Planned,
     Progress,
     Sampling,
+    Settled,
+    StateFacts,
+    StatesKept,
     Tokens,
     Unloaded,
 )
@@ -75,8 +81,8 @@ def test_each_kind_of_request_has_its_answer(tmp_path: Path) -> None:
     with client_on(tmp_path) as (client, _):
         client.wait_ready(LIMIT_S)
         boxes = [Mailbox() for _ in range(6)]
-        client.load(model, on_message=boxes[0].put, context_tokens=1234)
-        client.plan(model, on_message=boxes[1].put)
+        client.load(model, on_message=boxes[0].put, wish=LoadWish(context_tokens=1234))
+        client.plan(str(model), on_message=boxes[1].put)
         client.inspect((str(model),), on_message=boxes[2].put)
         client.count_tokens("one two three", on_message=boxes[3].put)
         client.memory(on_message=boxes[4].put)
@@ -88,6 +94,42 @@ def test_each_kind_of_request_has_its_answer(tmp_path: Path) -> None:
         assert boxes[4].answer(MemoryFacts, LIMIT_S).pools[0].name == "ram"
         boxes[5].answer(Unloaded, LIMIT_S)
         assert client.loaded_path is None
+
+
+def test_kept_states_are_listed_pinned_cleared_and_settled(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    states = tuple(
+        StateFacts(conversation=c, model="m", tokens=9, bytes=8, own_bytes=4, tier="disk")
+        for c in ("1", "2")
+    )
+    tiers = (ChatTier(conversation="1", tier="disk", tokens=9),)
+    script = Script(states=states, tiers=tiers, heard=str(heard))
+    with client_on(tmp_path, script) as (client, told):
+        told.ready()
+        client.open_chats(["1"])
+        client.known_chats(["1", "2"])
+        load(client)
+        assert told.next(TiersChanged).tiers.chats == tiers
+        boxes = [Mailbox() for _ in range(4)]
+        client.states(on_message=boxes[0].put)
+        client.pin_states("2", True, on_message=boxes[1].put)
+        client.clear_states(["1"], on_message=boxes[2].put)
+        client.settle(50, on_message=boxes[3].put)
+        assert boxes[0].answer(StatesKept, LIMIT_S).states == states
+        assert [s.pinned for s in boxes[1].answer(StatesKept, LIMIT_S).states] == [False, True]
+        (left,) = boxes[2].answer(StatesKept, LIMIT_S).states
+        assert (left.conversation, left.pinned) == ("2", True)
+        assert boxes[3].answer(Settled, LIMIT_S).waiting_bytes == 0
+        with Mailbox() as box:
+            client.clear_states(None, on_message=box.put)
+            assert box.answer(StatesKept, LIMIT_S).states == ()
+    client.known_chats(["1"])
+    lines = [json.loads(line) for line in heard.read_text().splitlines()]
+    kinds = [(line["type"], line.get("conversations")) for line in lines if line["type"] != "Load"]
+    assert kinds == [
+        ("OpenChats", ["1"]), ("KnownChats", ["1", "2"]), ("ClearStates", ["1"]),
+        ("ClearStates", None),
+    ]  # fmt: skip
 
 
 def test_paths_reach_the_engine_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,13 +22,13 @@ from typing import Literal
 import msgspec
 
 from engine.protocol import (
-    PROTOCOL_VERSION,
     AppMessage,
     AskMemory,
     Cancel,
     CheckpointFacts,
     Counted,
     CountTokens,
+    EngineMessage,
     Failure,
     Finished,
     FrameWriter,
@@ -43,8 +43,8 @@ from engine.protocol import (
     Plan,
     PlanLine,
     Planned,
-    PoolFacts,
     Progress,
+    Queued,
     Shutdown,
     StopReason,
     Timings,
@@ -54,48 +54,12 @@ from engine.protocol import (
     Welcome,
     app_message_reader,
 )
+from tests.helpers.fake_script import DEFAULT_REPLY, Script
+from tests.helpers.fake_states import FakeStates
 
-DEFAULT_REPLY = "The capital of France is Paris."
+__all__ = ["DEFAULT_REPLY", "Script", "fake_command"]
+
 TEMPLATE_HASH = "fake-template"
-
-
-class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the fake engine does; the defaults answer every request at once.
-
-    Attributes:
-        reply: the words of each reply; "{echo}" becomes the last message's text, "{seed}" the
-            seed, "{messages}" every message as role:text.
-        times: how often the reply is said, with a blank between.
-        thinking: sent before the reply, as region "thinking".
-        words_per_s: pace of the reply, 0 for as fast as the pipe takes.
-        load_steps, load_s: Progress messages of a load and how long it takes in all.
-        load_failure, reply_failure: a code that is answered instead, with a sentence.
-        end_at: what to do after ``end_after`` words of a reply, or in the load for "load", or
-            before Welcome for "start".
-        once: a file; what ``end_at`` asks for is done only while it does not exist.
-        model_notes: what should be known of the loaded model.
-        ignores_cancel, ignores_end: a stuck engine.
-    """
-
-    reply: str = DEFAULT_REPLY
-    times: int = 1
-    thinking: str = ""
-    words_per_s: float = 0.0
-    load_steps: int = 2
-    load_s: float = 0.0
-    prompt_s: float = 0.0
-    load_failure: str | None = None
-    reply_failure: str | None = None
-    end_at: Literal["never", "start", "load", "reply"] = "never"
-    end_how: Literal["kill", "exit", "garbage", "hang", "half-frame"] = "kill"
-    end_after: int = 3
-    once: str | None = None
-    ignores_cancel: bool = False
-    ignores_end: bool = False
-    welcome_s: float = 0.0
-    welcome_version: int = PROTOCOL_VERSION
-    model_notes: tuple[str, ...] = ()
-    log_line: str = "fake engine started"
 
 
 def fake_command(script: Script | None = None) -> tuple[str, ...]:
@@ -109,7 +73,10 @@ class FakeEngine:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self._writer = FrameWriter(sys.stdout.buffer)
+        self._frames = FrameWriter(sys.stdout.buffer)
+        self._frame_lock = threading.Lock()
+        self._room = threading.Semaphore(script.at_once)
+        self._kept = FakeStates(script, self._write)
         self._inbox: queue.Queue[AppMessage | None] = queue.Queue()
         self._cancelled: set[int] = set()
         self._ended = False
@@ -124,7 +91,7 @@ class FakeEngine:
         if not isinstance(first, Hello):
             return 3
         time.sleep(self._script.welcome_s)
-        self._writer.write(
+        self._write(
             Welcome(
                 version=self._script.welcome_version,
                 engine="fake 1",
@@ -152,40 +119,49 @@ class FakeEngine:
         self._ended = True
         self._inbox.put(None)
 
+    def _write(self, message: EngineMessage) -> None:
+        with self._frame_lock:
+            self._frames.write(message)
+
     def _answer(self, message: AppMessage) -> None:
+        if self._kept.answer(message):
+            return
         match message:
             case Load():
                 self._load(message)
             case Unload(request=request):
                 self._model = None
-                self._writer.write(Unloaded(request=request))
+                self._write(Unloaded(request=request))
             case Plan(request=request, path=path):
                 line = PlanLine(pool="ram", owner="weights", bytes=1000, reason=path)
-                self._writer.write(
+                self._write(
                     Planned(request=request, context_tokens=8192, lines=(line,), refusal=None)
                 )
             case Inspect(request=request, paths=paths):
                 facts = tuple(map(_facts, paths))
-                self._writer.write(Inspected(request=request, files=facts))
+                self._write(Inspected(request=request, files=facts))
+            case Generate() if self._script.at_once > 1:
+                threading.Thread(target=self._generate, args=(message,), daemon=True).start()
             case Generate():
                 self._generate(message)
             case CountTokens(request=request, text=text):
-                self._writer.write(Counted(request=request, tokens=len(text.split())))
+                self._write(Counted(request=request, tokens=len(text.split())))
             case AskMemory(request=request):
-                pool = PoolFacts(name="ram", capacity_bytes=10, free_bytes=5, holders=(("w", 5),))
-                self._writer.write(MemoryFacts(request=request, pools=(pool,)))
+                pools, measured = self._script.pools, self._script.measured
+                self._write(MemoryFacts(request=request, pools=pools, measured=measured))
             case _:
                 pass
 
     def _load(self, message: Load) -> None:
         request = message.request
+        self._kept.hear(message)
         self._end_if("load")
         for step in range(self._script.load_steps):
             time.sleep(self._script.load_s / self._script.load_steps)
             done, total = step + 1, self._script.load_steps
-            self._writer.write(Progress(request=request, phase="weights", done=done, total=total))
-        if self._script.load_failure is not None:
-            self._fail(request, self._script.load_failure)
+            self._write(Progress(request=request, phase="weights", done=done, total=total))
+        if self._script.load_failure is not None and not self._fits(message):
+            self._fail(request, self._script.load_failure, numbers=self._script.refusal)
             return
         self._model = message.path
         facts = ModelFacts(
@@ -201,9 +177,39 @@ class FakeEngine:
             notes=self._script.model_notes,
         )
         load_ms = 1000 * self._script.load_s
-        self._writer.write(Loaded(request=request, model=facts, load_ms=load_ms))
+        self._write(Loaded(request=request, model=facts, load_ms=load_ms))
+        self._kept.tell_tiers()
+
+    def _fits(self, message: Load) -> bool:
+        fitting = self._script.refusal.get("fitting_context_tokens", 0)
+        asked = message.context_tokens
+        return bool(self._script.refusal) and (
+            message.spends_headroom or (asked is not None and asked <= int(fitting))
+        )
 
     def _generate(self, message: Generate) -> None:
+        self._tell_wait(message.request)
+        with self._room:
+            self._reply(message)
+
+    def _tell_wait(self, request: int) -> None:
+        wait = self._script.wait
+        if wait is None:
+            return
+        self._write(
+            Queued(
+                request=request,
+                position=wait.position,
+                reason=wait.reason,
+                needed_bytes=wait.needed_bytes,
+                free_bytes=wait.free_bytes,
+            )
+        )
+        until = time.monotonic() + wait.seconds
+        while time.monotonic() < until and request not in self._cancelled and not self._ended:
+            time.sleep(0.01)
+
+    def _reply(self, message: Generate) -> None:
         request = message.request
         if self._model is None:
             self._fail(request, "request-invalid", "No checkpoint is loaded.")
@@ -218,15 +224,21 @@ class FakeEngine:
         first_ms = 1000 * (time.monotonic() - started)
         seed = message.sampling.seed if message.sampling.seed is not None else 7
         ids, said, stop_reason = self._speak(message, seed)
+        resume = self._script.resume
         decode_ms = max(0.0, 1000 * (time.monotonic() - started) - first_ms)
-        self._writer.write(
+        self._write(
             Finished(
                 request=request,
                 text=said["answer"],
                 thinking_text=said["thinking"],
                 ids=tuple(ids),
                 prompt_tokens=prompt_tokens,
-                resumed_tokens=0,
+                resumed_tokens=resume.tokens,
+                resumed_from=resume.tier,
+                resumed_bytes=resume.bytes,
+                resumed_ms=resume.ms,
+                reason=resume.reason,
+                dropped_messages=resume.dropped_messages,
                 timings=Timings(
                     prefill_ms=first_ms,
                     first_token_ms=first_ms if ids else None,
@@ -237,10 +249,12 @@ class FakeEngine:
                 template_hash=TEMPLATE_HASH if message.raw is None else None,
             )
         )
+        if message.conversation is not None and resume.tokens:
+            self._kept.keep(message.conversation, prompt_tokens)
 
     def _prefill(self, request: int, tokens: int) -> None:
         until = time.monotonic() + self._script.prompt_s
-        self._writer.write(Progress(request=request, phase="prefill", done=tokens, total=tokens))
+        self._write(Progress(request=request, phase="prefill", done=tokens, total=tokens))
         while time.monotonic() < until and request not in self._cancelled and not self._ended:
             time.sleep(0.01)
 
@@ -260,9 +274,7 @@ class FakeEngine:
             token = zlib.crc32(word.encode()) % 65536
             ids.append(token)
             said[region] += word
-            self._writer.write(
-                Tokens(request=message.request, region=region, text=word, ids=(token,))
-            )
+            self._write(Tokens(request=message.request, region=region, text=word, ids=(token,)))
         return ids, said, "end-of-turn"
 
     def _words(
@@ -277,8 +289,15 @@ class FakeEngine:
         for part in _pieces(reply.replace("{messages}", everything)):
             yield "answer", part
 
-    def _fail(self, request: int, code: str, sentence: str = "The fake engine refuses.") -> None:
-        self._writer.write(Failure(request=request, code=code, sentence=sentence))
+    def _fail(
+        self,
+        request: int,
+        code: str,
+        sentence: str = "The fake engine refuses.",
+        numbers: dict[str, int | str] | None = None,
+    ) -> None:
+        told: dict[str, int | float | str] = dict(numbers or {})
+        self._write(Failure(request=request, code=code, sentence=sentence, numbers=told))
 
     def _end_if(self, place: str) -> None:
         script = self._script

@@ -11,7 +11,7 @@ import pytest
 from app.errors import failure_sentence
 from app.link.crash_guard import CrashGuard, LoadTrack
 from app.link.engine_log import EngineLog
-from app.link.events import LoadChoice
+from app.link.events import LoadChoice, LoadWish
 from app.link.outcome import ProcessOutcome
 from app.link.process import engine_command, engine_environment
 from app.link.restart import BACK_OFF_S, RestartPolicy
@@ -96,7 +96,7 @@ def test_a_damaged_crash_file_is_ignored_and_written_anew(
 
 def test_what_was_loaded_is_wanted_back_once(tmp_path: Path) -> None:
     track = LoadTrack(CrashGuard(tmp_path / "c"))
-    choice = LoadChoice("/m.gguf", None, 4)
+    choice = LoadChoice("/m.gguf")
     track.asked(1, choice)
     assert track.loaded_path is None
     track.arrived(1)
@@ -109,7 +109,7 @@ def test_what_was_loaded_is_wanted_back_once(tmp_path: Path) -> None:
 
 def test_a_life_that_never_began_keeps_the_wish_of_the_one_before(tmp_path: Path) -> None:
     track = LoadTrack(CrashGuard(tmp_path / "c"))
-    choice = LoadChoice("/m.gguf", 4096, 2)
+    choice = LoadChoice("/m.gguf", LoadWish(context_tokens=4096, streams=2))
     track.asked(1, choice)
     track.ended(outcome(killed_by=11))
     track.ended(outcome(ready=False, exit_code=1))
@@ -120,7 +120,7 @@ def test_an_end_that_was_asked_for_is_not_counted(tmp_path: Path) -> None:
     guard = CrashGuard(tmp_path / "c")
     track = LoadTrack(guard)
     for request in range(3):
-        track.asked(request, LoadChoice("/m.gguf", None, 4))
+        track.asked(request, LoadChoice("/m.gguf"))
         track.ended(outcome(asked=True, exit_code=0))
     assert guard.allows("/m.gguf")
 
@@ -129,7 +129,7 @@ def test_a_finished_reply_clears_the_loaded_checkpoint(tmp_path: Path) -> None:
     guard = CrashGuard(tmp_path / "c")
     track = LoadTrack(guard)
     for request in range(5):
-        track.asked(request, LoadChoice("/m.gguf", None, 4))
+        track.asked(request, LoadChoice("/m.gguf"))
         track.arrived(request)
         track.finished()
         track.ended(outcome(killed_by=9))
@@ -140,16 +140,16 @@ def test_a_refused_load_leaves_nothing_loaded_and_one_not_sent_changes_nothing(
     tmp_path: Path,
 ) -> None:
     track = LoadTrack(CrashGuard(tmp_path / "c"))
-    track.asked(1, LoadChoice("/a.gguf", None, 4))
+    track.asked(1, LoadChoice("/a.gguf"))
     track.arrived(1)
     track.refused(7)
-    track.asked(2, LoadChoice("/b.gguf", None, 4))
+    track.asked(2, LoadChoice("/b.gguf"))
     track.withdrawn(2)
     assert track.loaded_path == "/a.gguf"
-    track.asked(3, LoadChoice("/b.gguf", None, 4))
+    track.asked(3, LoadChoice("/b.gguf"))
     track.refused(3)
     assert track.loaded_path is None
-    track.asked(4, LoadChoice("/a.gguf", None, 4))
+    track.asked(4, LoadChoice("/a.gguf"))
     track.arrived(4)
     track.unloaded()
     assert track.loaded_path is None
