@@ -40,6 +40,7 @@ from engine.protocol.parts import (
     ToolCall,
     WaitReason,
 )
+from engine.protocol.reasons import REASONS, Reason
 from engine.protocol.replies import (
     ChatTiers,
     Counted,
@@ -84,6 +85,7 @@ __all__ = [
     "LENGTH_BYTES",
     "MAX_FRAME_BYTES",
     "PROTOCOL_VERSION",
+    "REASONS",
     "AppMessage",
     "AskMemory",
     "AskStates",
@@ -125,6 +127,7 @@ __all__ = [
     "ProtocolError",
     "Purpose",
     "Queued",
+    "Reason",
     "Region",
     "Role",
     "Sampling",
