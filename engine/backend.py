@@ -64,11 +64,9 @@ def _native_runner(parts: RunnerParts, library: Library, threads: int) -> Runner
     weights = StoredWeights(source, library, pool)
     size = weights.arena_bytes(products) + weights.copied_bytes(products)
     sizes = native_sizes(spec, parts.context_tokens, parts.streams, pool)
-    leases = [
-        stack.enter_context(parts.ledger.reserve(WEIGHTS, {RAM: size})),
-        stack.enter_context(parts.ledger.reserve(WORKSPACE, {RAM: sizes.total_bytes})),
-    ]
-    stack.callback(weights.close)
+    laid_out = parts.ledger.reserve(WEIGHTS, {RAM: size})
+    stack.callback(laid_out.release, weights.close)
+    workspace = stack.enter_context(parts.ledger.reserve(WORKSPACE, {RAM: sizes.total_bytes}))
     done, said, total = 0, 0, weights.stored_bytes(products)
     for part in weights.lay_out(products):
         done += part
@@ -76,8 +74,8 @@ def _native_runner(parts: RunnerParts, library: Library, threads: int) -> Runner
             said = done
             parts.progress(done, total)
     runner = NativeRunner(spec, weights, parts.kv, pool, sizes, recurrent=parts.recurrent)
-    for lease in leases:
-        lease.commit()
+    laid_out.commit()
+    workspace.commit()
     _LOG.info("native runner built isa=%s threads=%d bytes=%d", pool.isa.name, threads, size)
     if (decoded := weights.decoded_bytes(products)) > 0:
         _LOG.info("weights kept as float32 bytes=%d, their format has no native product", decoded)
@@ -88,7 +86,8 @@ def _torch_runner(parts: RunnerParts) -> Runner:
     shapes = {linear.weight: None for linear in linears(parts.spec)}
     tensors = [parts.source.tensors[name] for name in shapes]
     size = sum(4 * math.prod(facts.shape) for facts in tensors)
-    lease = parts.resources.enter_context(parts.ledger.reserve(WEIGHTS, {RAM: size}))
+    lease = parts.ledger.reserve(WEIGHTS, {RAM: size})
+    parts.resources.enter_context(lease)
     weights, done = Weights(parts.source), 0
 
     def made(decoded_bytes: int) -> None:
@@ -97,7 +96,7 @@ def _torch_runner(parts: RunnerParts) -> Runner:
         parts.progress(min(done, size), size)
 
     products = DequantizedProducts(parts.spec, weights, made)
-    parts.resources.callback(products.close)
+    parts.resources.callback(lease.release, products.close)
     lease.commit()
     parts.progress(size, size)
     return TorchRunner(parts.spec, weights, products, parts.kv.tensors, parts.recurrent)

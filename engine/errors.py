@@ -12,6 +12,7 @@
     ├── DeviceLost                   the device failed; the engine must be started again
     └── ProtocolError                a frame was oversized, cut, unknown or out of order
     InvariantBroken                  a promise of our own broke; ends the stream, not the process
+    └── StillHeld                    memory was not given back; closing may be tried again
 
 A message names the thing, the number found and the number wanted. ``code`` is the wire code,
 stable across versions; the app turns it into a sentence of its own where it has a better one.
@@ -97,3 +98,7 @@ class ProtocolError(EngineError):
 
 class InvariantBroken(Exception):
     """A promise of our own code was broken."""
+
+
+class StillHeld(InvariantBroken):
+    """Memory was not given back at the end; who holds it is named and stays on the accounts."""

@@ -18,7 +18,7 @@ from engine.cache.lane import Lane
 from engine.cache.recurrent import RecurrentArena
 from engine.checkpoint.source import CheckpointSource
 from engine.config import EngineConfig
-from engine.memory.ledger import Ledger
+from engine.memory.ledger import Credit
 from engine.models.spec import ModelSpec
 
 
@@ -30,6 +30,7 @@ class RunnerParts:
         recurrent: None for a model without recurrent layers.
         context_tokens: the longest stream; scratch is sized for it.
         streams: the most rows of one step.
+        ledger: what memory is reserved from; while a model is loaded, that load's envelope.
         progress: called with bytes done and in all while weights are prepared.
         resources: takes over what the runner needs to have closed, in reverse order.
     """
@@ -41,7 +42,7 @@ class RunnerParts:
     config: EngineConfig
     context_tokens: int
     streams: int
-    ledger: Ledger
+    ledger: Credit
     progress: Callable[[int, int], None]
     resources: ExitStack
 

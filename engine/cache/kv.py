@@ -14,7 +14,7 @@ import torch
 
 from engine.cache.formats import PAGE_ROWS, KvFormat, page_bytes
 from engine.errors import InvariantBroken
-from engine.memory.ledger import Ledger
+from engine.memory.ledger import Credit
 from engine.models.spec import PageGroupSpec
 from engine.owner import Owner
 
@@ -56,7 +56,7 @@ class KvArena(Owner):
         groups: Sequence[PageGroupSpec],
         page_counts: Sequence[int],
         kv_format: KvFormat,
-        ledger: Ledger,
+        ledger: Credit,
         pool: str,
     ) -> None:
         """Reserve in the ledger, then allocate; raises MemoryRefused."""

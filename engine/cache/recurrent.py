@@ -10,7 +10,7 @@ from typing import Final
 
 import torch
 
-from engine.memory.ledger import Ledger
+from engine.memory.ledger import Credit
 from engine.models.spec import RecurrentSpec
 from engine.owner import Owner
 
@@ -25,7 +25,7 @@ class RecurrentArena(Owner):
         tails: [slot, layer, kernel - 1, channels] float32, the oldest input first.
     """
 
-    def __init__(self, spec: RecurrentSpec, slots: int, ledger: Ledger, pool: str) -> None:
+    def __init__(self, spec: RecurrentSpec, slots: int, ledger: Credit, pool: str) -> None:
         """Reserve in the ledger, then allocate; raises MemoryRefused."""
         self.spec = spec
         self.slot_count = slots

@@ -5,15 +5,35 @@ charge several pools, all or none. Used from the engine thread only.
 
 Invariant, for each pool: reserved + committed <= capacity at the time of each reservation. A
 later, smaller capacity revokes nothing; it only makes ``free_bytes`` zero until leases end.
+
+A pool may stand on another: pinned memory is RAM, and so is a GPU's where both are one. Whatever
+charges such a pool charges the one behind it too, so a host mirror and its device copy are two
+charges exactly where they are two allocations.
+
+There is one engine process and one thread in it that takes memory. So there is no shared budget
+with wake-ups across engines; other programs are seen in the next measurement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
-from engine.errors import InvariantBroken, MemoryRefused
-from engine.owner import Owner
+from engine.errors import EngineError, InvariantBroken, MemoryRefused, StillHeld
+from engine.memory.envelope import Demand, Envelope
+from engine.memory.leases import Bytes, Credit, Holding, Lease
+from engine.memory.sizes import gib, pool_words
+
+__all__ = ["Credit", "Demand", "Envelope", "Lease", "Ledger", "PoolCensus", "refusal"]
+
+FREE_FAILURES: Final = (EngineError, InvariantBroken, OSError, RuntimeError, BufferError)
+"""What freeing memory may raise; anything else is a mistake of ours and is not held back."""
+NONE: Final[Bytes] = MappingProxyType({})
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,94 +57,123 @@ class PoolCensus:
         return max(0, self.capacity_bytes - self.held_bytes)
 
 
-class Lease(Owner):
-    """Bytes of one owner in one or more pools.
+@dataclass(frozen=True, slots=True)
+class Admits:
+    """After a refresh every pool holds what is in it."""
 
-    Owns the credit until ``close``, which comes after the physical free and may be repeated.
-    Used from the engine thread.
-    """
 
-    def __init__(self, ledger: Ledger, owner: str, bytes_by_pool: Mapping[str, int]) -> None:
-        self._ledger = ledger
-        self.owner = owner
-        self._bytes = dict(bytes_by_pool)
-        self._committed = False
-        self._open = True
+@dataclass(frozen=True, slots=True)
+class StopAdmitting:
+    """After a refresh these pools hold more than they should; nothing new until that ends."""
 
-    @property
-    def bytes_by_pool(self) -> Mapping[str, int]:
-        """What the lease holds in each pool; empty once closed."""
-        return self._bytes
-
-    @property
-    def is_committed(self) -> bool:
-        """Whether the bytes are allocated, not only reserved."""
-        return self._committed
-
-    def commit(self, bytes_by_pool: Mapping[str, int] | None = None) -> None:
-        """State what was really allocated; None is all that was reserved, the rest is refunded.
-
-        Raises:
-            InvariantBroken: committed before, closed, or more than was reserved.
-        """
-        if self._committed or not self._open:
-            raise InvariantBroken(
-                f"The lease of {self.owner} was committed twice or after its end."
-            )
-        real = self._bytes if bytes_by_pool is None else dict(bytes_by_pool)
-        for pool, size in real.items():
-            if not 0 <= size <= self._bytes.get(pool, 0):
-                raise InvariantBroken(
-                    f"{self.owner} allocated {size:,} bytes of {pool} "
-                    f"but had reserved {self._bytes.get(pool, 0):,}."
-                )
-        self._bytes = dict(real)
-        self._committed = True
-
-    def close(self) -> None:
-        """Refund everything; the bytes must be free by now."""
-        if self._open:
-            self._open = False
-            self._bytes = {}
-            self._ledger.forget(self)
+    pools: tuple[str, ...]
 
 
 class Ledger:
     """All pools of one engine. Owns the leases' accounts; closed last, when nothing is held."""
 
-    def __init__(self, capacities: Mapping[str, int]) -> None:
-        self._capacities = dict(capacities)
-        self._leases: list[Lease] = []
+    def __init__(
+        self,
+        capacities: Bytes,
+        *,
+        ceilings: Bytes = NONE,
+        behind: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Begin with nothing held.
 
-    def reserve(self, owner: str, bytes_by_pool: Mapping[str, int]) -> Lease:
+        Args:
+            capacities: what may be held in each pool, as measured.
+            ceilings: what a person allows besides; the smaller counts, and 0 turns a pool off.
+            behind: pool -> the pool that its bytes are part of.
+        """
+        self._capacities = dict(capacities)
+        self._ceilings = dict(ceilings)
+        self._behind = dict(behind)
+        self._holdings: list[Holding] = []
+        self._quarantined: list[tuple[Lease, Callable[[], None]]] = []
+
+    def reserve(self, owner: str, bytes_by_pool: Bytes) -> Lease:
         """Reserve bytes in every named pool, or in none.
 
         Raises:
-            MemoryRefused: a pool has less free; numbers: pool, needed_bytes, free_bytes, holders.
+            MemoryRefused: a pool has less free; numbers: pool, needed_bytes, free_bytes,
+                capacity_bytes, holders.
             InvariantBroken: a pool that the ledger does not know, or a negative size.
         """
-        for pool, size in bytes_by_pool.items():
-            if pool not in self._capacities or size < 0:
-                raise InvariantBroken(f"{owner} asked for {size:,} bytes of a pool {pool!r}.")
-            facts = self._facts(pool)
-            if size > facts.free_bytes:
-                raise refusal(owner, size, facts)
-        lease = Lease(self, owner, bytes_by_pool)
-        self._leases.append(lease)
+        return self.draw(owner, bytes_by_pool, None)
+
+    def envelope(self, owner: str, demand: Demand) -> Envelope:
+        """Reserve the whole peak of a piece of work, or nothing; raises as ``reserve``."""
+        granted = self._admitted(owner, demand.peak(), {})
+        envelope = Envelope(self, owner, granted)
+        self._holdings.append(envelope)
+        return envelope
+
+    def draw(self, owner: str, bytes_by_pool: Bytes, envelope: Envelope | None) -> Lease:
+        """Reserve, at the expense of an envelope's unused credit first; raises as ``reserve``."""
+        credit = {} if envelope is None else envelope.bytes_by_pool
+        lease = Lease(self, owner, self._admitted(owner, bytes_by_pool, credit))
+        self._holdings.append(lease)
         return lease
 
-    def forget(self, lease: Lease) -> None:
-        """Take a closed lease off the accounts; only ``Lease.close`` calls this."""
-        self._leases.remove(lease)
+    def charged(self, bytes_by_pool: Bytes) -> dict[str, int]:
+        """The same with the pools that stand behind the named ones."""
+        found = dict(bytes_by_pool)
+        for pool, size in bytes_by_pool.items():
+            while pool in self._behind:
+                pool = self._behind[pool]  # noqa: PLW2901 - walks down to the last pool
+                found[pool] = found.get(pool, 0) + size
+        return found
+
+    def forget(self, holding: Holding) -> None:
+        """Take what was closed off the accounts; only leases and envelopes call this."""
+        self._holdings.remove(holding)
+
+    def quarantine(self, lease: Lease, free: Callable[[], None]) -> None:
+        """Keep a lease whose bytes could not be freed; only ``Lease.release`` calls this."""
+        self._quarantined.append((lease, free))
+        _LOG.error("memory not freed owner=%r bytes=%s", lease.owner, dict(lease.bytes_by_pool))
+
+    def retry_quarantined(self) -> tuple[str, ...]:
+        """Free again what could not be freed, after a model was reset; names who still holds."""
+        waiting, self._quarantined = self._quarantined, []
+        for lease, free in waiting:
+            try:
+                free()
+            except FREE_FAILURES:
+                self.quarantine(lease, free)
+            else:
+                lease.freed()
+        return tuple(lease.owner for lease, _ in self._quarantined)
 
     def set_capacity(self, pool: str, size_bytes: int) -> None:
         """Take over a new measurement; what is held stays held."""
-        if pool not in self._capacities:
-            raise InvariantBroken(f"The ledger has no pool {pool!r}.")
+        self._known(pool)
         self._capacities[pool] = size_bytes
+
+    def refresh(self, capacities: Bytes) -> Admits | StopAdmitting:
+        """Take over new measurements of several pools between two pieces of work, all or none.
+
+        Revokes nothing: where owners hold more than the new capacity, the answer says so.
+
+        Raises:
+            InvariantBroken: something is reserved and not yet allocated, so that a measurement
+                cannot say what is free; an unknown pool; a negative capacity.
+        """
+        for pool, size in capacities.items():
+            self._known(pool)
+            if size < 0:
+                raise InvariantBroken(f"The capacity of {pool} was measured as {size:,} bytes.")
+        waiting = [census.name for census in self.census() if census.reserved_bytes]
+        if waiting:
+            raise InvariantBroken(f"Capacities were measured amid work on {', '.join(waiting)}.")
+        self._capacities |= capacities
+        over = tuple(c.name for c in self.census() if c.held_bytes > c.capacity_bytes)
+        return StopAdmitting(over) if over else Admits()
 
     def pool(self, name: str) -> PoolCensus:
         """One pool as it stands."""
+        self._known(name)
         return self._facts(name)
 
     def census(self) -> tuple[PoolCensus, ...]:
@@ -132,35 +181,67 @@ class Ledger:
         return tuple(self._facts(name) for name in self._capacities)
 
     def close(self) -> None:
-        """Check that nothing is held any more; raises InvariantBroken naming who holds what."""
-        held = [f"{lease.owner} {dict(lease.bytes_by_pool)}" for lease in self._leases]
+        """Check that nothing is held any more, after one more attempt at what was not freed.
+
+        Raises:
+            StillHeld: names who holds what. Everything stays on the accounts; close again later.
+        """
+        self.retry_quarantined()
+        held = [f"{each.owner} {dict(each.bytes_by_pool)}" for each in self._holdings]
         if held:
-            raise InvariantBroken(f"Leases were left open: {'; '.join(held)}.")
+            raise StillHeld(f"Leases were left open: {'; '.join(held)}.")
+
+    def _known(self, pool: str) -> None:
+        if pool not in self._capacities:
+            raise InvariantBroken(f"The ledger has no pool {pool!r}.")
+
+    def _admitted(self, owner: str, wish: Bytes, credit: Bytes) -> dict[str, int]:
+        """What a wish charges, once every pool can hold it beside what is held."""
+        for pool, size in wish.items():
+            if pool not in self._capacities or size < 0:
+                raise InvariantBroken(f"{owner} asked for {size:,} bytes of a pool {pool!r}.")
+        charged = self.charged(wish)
+        for pool, size in charged.items():
+            facts = self._facts(pool)
+            if size - credit.get(pool, 0) > facts.free_bytes:
+                raise refusal(owner, size, facts, credit.get(pool, 0))
+        return charged
 
     def _facts(self, pool: str) -> PoolCensus:
         reserved = committed = 0
         holders: dict[str, int] = {}
-        for lease in self._leases:
-            size = lease.bytes_by_pool.get(pool, 0)
+        for each in self._holdings:
+            size = each.bytes_by_pool.get(pool, 0)
             if size:
-                holders[lease.owner] = holders.get(lease.owner, 0) + size
-            if lease.is_committed:
+                holders[each.owner] = holders.get(each.owner, 0) + size
+            if each.is_committed:
                 committed += size
             else:
                 reserved += size
         ordered = sorted(holders.items(), key=lambda pair: (-pair[1], pair[0]))
-        return PoolCensus(pool, self._capacities[pool], reserved, committed, tuple(ordered))
+        capacity = self._capacities[pool]
+        capacity = min(capacity, self._ceilings.get(pool, capacity))
+        return PoolCensus(pool, capacity, reserved, committed, tuple(ordered))
 
 
-def refusal(owner: str, needed_bytes: int, facts: PoolCensus) -> MemoryRefused:
-    """The error for a wish that a pool cannot hold, with who holds the rest."""
-    holders = ", ".join(f"{name} {size:,}" for name, size in facts.holders) or "nobody"
+def refusal(
+    owner: str, needed_bytes: int, facts: PoolCensus, credit_bytes: int = 0
+) -> MemoryRefused:
+    """The error for a wish that a pool cannot hold, with who holds the rest.
+
+    Args:
+        credit_bytes: what is free for this owner besides, in an envelope of its own.
+    """
+    free = facts.free_bytes + credit_bytes
+    needs = "need" if owner.endswith("s") else "needs"
+    held = ", ".join(f"{name} {gib(size, up=True)}" for name, size in facts.holders)
     return MemoryRefused(
-        f"{owner} needs {needed_bytes:,} bytes of {facts.name}; {facts.free_bytes:,} of "
-        f"{facts.capacity_bytes:,} are free (held: {holders}).",
+        f"{owner} {needs} {gib(needed_bytes, up=True)} GiB of {pool_words(facts.name)}; "
+        f"{gib(free)} of {gib(facts.capacity_bytes)} GiB are free."
+        + (f" Held: {held}." if held else ""),
         pool=facts.name,
         needed_bytes=needed_bytes,
-        free_bytes=facts.free_bytes,
+        free_bytes=free,
         capacity_bytes=facts.capacity_bytes,
-        holders=holders,
+        holders=", ".join(f"{name} {size:,}" for name, size in facts.holders) or "nobody",
     )

@@ -8,19 +8,28 @@ overcommitting.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import psutil
 
+from engine.memory.measured import anonymous_bytes
+
 RAM: Final = "ram"
+PINNED: Final = "pinned"
 DISK: Final = "disk"
+GPU: Final = "gpu"
+"""Goes before the number of a GPU's pool, such as "gpu0"."""
 
 MEBIBYTE: Final = 1024 * 1024
 MINIMUM_HEADROOM_BYTES: Final = 512 * MEBIBYTE
 HEADROOM_SHARE: Final = 16
+GPU_MINIMUM_HEADROOM_BYTES: Final = 1024 * MEBIBYTE
+GPU_HEADROOM_SHARE: Final = 10
+PINNED_SHARE: Final = 2
+"""Pinned memory may be one part in so many of what RAM the engine may hold."""
 
 CGROUP_ROOT: Final = Path("/sys/fs/cgroup")
 CGROUP_MEMBERSHIP: Final = Path("/proc/self/cgroup")
@@ -28,11 +37,18 @@ CGROUP_MEMBERSHIP: Final = Path("/proc/self/cgroup")
 
 @dataclass(frozen=True, slots=True)
 class PoolReading:
-    """One pool as the operating system reports it, in bytes."""
+    """One pool as the operating system or the driver reports it, in bytes.
+
+    Attributes:
+        others_bytes: what neither this process holds nor is free.
+        label: what it is, for people, such as a GPU's name.
+    """
 
     name: str
     total_bytes: int
     free_bytes: int
+    others_bytes: int = 0
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +75,44 @@ _VERSION_2: Final = _CgroupFiles(
 )
 
 
-def capacity_bytes(reading: PoolReading, held_bytes: int = 0) -> int:
+def headroom_bytes(reading: PoolReading) -> int:
+    """What is left to other programs: more on a GPU, which also draws the screen."""
+    if reading.name.startswith(GPU):
+        return max(GPU_MINIMUM_HEADROOM_BYTES, reading.total_bytes // GPU_HEADROOM_SHARE)
+    return max(MINIMUM_HEADROOM_BYTES, reading.total_bytes // HEADROOM_SHARE)
+
+
+def capacity_bytes(
+    reading: PoolReading, held_bytes: int = 0, *, spends_headroom: bool = False
+) -> int:
     """What the engine may hold in a pool in all: min(total, held + free) less the headroom.
 
     Args:
         held_bytes: physical bytes that the engine holds there already.
+        spends_headroom: nothing is left to other programs, because a person asked for it.
     """
-    headroom = max(MINIMUM_HEADROOM_BYTES, reading.total_bytes // HEADROOM_SHARE)
+    headroom = 0 if spends_headroom else headroom_bytes(reading)
     return max(0, min(reading.total_bytes, held_bytes + reading.free_bytes) - headroom)
 
 
-def read_ram(root: Path = CGROUP_ROOT, membership: Path = CGROUP_MEMBERSHIP) -> PoolReading:
+def read_ram(
+    root: Path = CGROUP_ROOT,
+    membership: Path = CGROUP_MEMBERSHIP,
+    own: Callable[[], int | None] = anonymous_bytes,
+) -> PoolReading:
     """RAM that this process can use: the machine's, bounded by every cgroup above the process."""
     machine = psutil.virtual_memory()
     total, free = int(machine.total), int(machine.available)
     for limit_bytes, limit_free_bytes in _cgroup_limits(root, membership):
         total = min(total, limit_bytes)
         free = min(free, limit_free_bytes)
-    return PoolReading(RAM, total, free)
+    return PoolReading(RAM, total, free, max(0, total - free - (own() or 0)), "RAM")
+
+
+def pinned_of(ram: PoolReading) -> PoolReading:
+    """The share of RAM that may be pinned; its bytes are RAM's too (``Ledger``'s ``behind``)."""
+    share = capacity_bytes(ram) // PINNED_SHARE
+    return PoolReading(PINNED, share + headroom_bytes(ram), share + headroom_bytes(ram))
 
 
 def read_disk(folder: Path) -> PoolReading:
@@ -84,7 +120,8 @@ def read_disk(folder: Path) -> PoolReading:
     while not folder.exists():
         folder = folder.parent
     usage = shutil.disk_usage(folder)
-    return PoolReading(DISK, usage.total, usage.free)
+    others = max(0, usage.total - usage.free)
+    return PoolReading(DISK, usage.total, usage.free, others, _mount_point(folder))
 
 
 def _cgroup_limits(root: Path, membership: Path) -> Iterator[tuple[int, int]]:
@@ -137,3 +174,11 @@ def _free_under(limit: int, level: Path, files: _CgroupFiles) -> int:
     cache = statistics.get(files.inactive_file, 0)
     cache -= sum(statistics.get(name, 0) for name in files.deductions)
     return max(0, limit - usage + max(0, cache))
+
+
+def _mount_point(folder: Path) -> str:
+    """The root of the file system that holds an existing folder."""
+    place = folder.resolve()
+    while not place.is_mount() and place != place.parent:
+        place = place.parent
+    return str(place)

@@ -60,8 +60,13 @@ def parts(
     )
 
 
+def ledger_of(made: RunnerParts) -> Ledger:
+    assert isinstance(made.ledger, Ledger)
+    return made.ledger
+
+
 def holders(made: RunnerParts) -> dict[str, int]:
-    (pool,) = made.ledger.census()
+    (pool,) = ledger_of(made).census()
     return dict(pool.holders)
 
 
@@ -130,7 +135,9 @@ def test_too_little_memory_is_refused_before_anything_is_made(compute: Compute) 
     with ExitStack() as stack:
         source = wide_source(formats={"ffn_up": "q4_1"})
         made = parts(source, stack, compute=compute)
-        full = made.ledger.reserve("someone", {RAM: (1 << 30) - sum(holders(made).values()) - 9})
+        full = ledger_of(made).reserve(
+            "someone", {RAM: (1 << 30) - sum(holders(made).values()) - 9}
+        )
         with pytest.raises(MemoryRefused):
             build_runner(made)
         full.close()

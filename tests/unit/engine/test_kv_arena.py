@@ -68,7 +68,7 @@ def test_the_arena_holds_exactly_its_pages_in_the_ledger(ledger: Ledger) -> None
 def test_an_arena_that_does_not_fit_is_refused_before_anything_is_allocated(
     ledger: Ledger,
 ) -> None:
-    with pytest.raises(MemoryRefused, match="KV pages needs"):
+    with pytest.raises(MemoryRefused, match="KV pages need"):
         KvArena(GROUPS, (1000, 3), KvFormat.FP16, ledger, "ram")
     assert ledger.pool("ram").held_bytes == 0
 

@@ -1,0 +1,77 @@
+"""NVIDIA's GPUs as their driver reports them, without torch or CUDA.
+
+The driver's own library answers (NVML, through ``nvidia-ml-py``); it is imported when somebody
+asks. Without driver or library there is no GPU. One that does not answer counts as having nothing,
+so that no plan is made for it. A slice of a GPU (MIG) is not told apart from the whole.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+from engine.memory.pools import GPU, PoolReading
+
+LIBRARY: Final = "pynvml"
+
+_LOG = logging.getLogger(__name__)
+
+
+def _own_library() -> Any:
+    return importlib.import_module(LIBRARY)
+
+
+def read_gpus(library: Callable[[], Any] = _own_library) -> tuple[PoolReading, ...]:
+    """Every GPU in the driver's order, as the pools "gpu0", "gpu1" and so on."""
+    try:
+        nvml = library()
+    except ImportError:
+        return ()
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        _LOG.info("no GPU found reason=%s", error)
+        return ()
+    try:
+        return tuple(_reading(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
+    except nvml.NVMLError as error:
+        _LOG.warning("GPUs not counted reason=%s", error)
+        return ()
+    finally:
+        _end(nvml)
+
+
+def _reading(nvml: Any, index: int) -> PoolReading:
+    name = f"{GPU}{index}"
+    try:
+        device = nvml.nvmlDeviceGetHandleByIndex(index)
+        label = str(nvml.nvmlDeviceGetName(device))
+        memory = nvml.nvmlDeviceGetMemoryInfo(device)
+        total, free = int(memory.total), int(memory.free)
+        own = _own_bytes(nvml, device)
+    except nvml.NVMLError as error:
+        _LOG.warning("GPU not read pool=%s reason=%s", name, error)
+        return PoolReading(name, 0, 0, label="GPU that does not answer")
+    if not 0 <= free <= total:
+        _LOG.warning("GPU read wrong pool=%s total=%d free=%d", name, total, free)
+        return PoolReading(name, 0, 0, label=label)
+    return PoolReading(name, total, free, max(0, total - free - own), label)
+
+
+def _own_bytes(nvml: Any, device: Any) -> int:
+    """What this process holds there; 0 where the driver does not say, as on Windows."""
+    try:
+        running = nvml.nvmlDeviceGetComputeRunningProcesses(device)
+    except nvml.NVMLError:
+        return 0
+    return sum(each.usedGpuMemory or 0 for each in running if each.pid == os.getpid())
+
+
+def _end(nvml: Any) -> None:
+    try:
+        nvml.nvmlShutdown()
+    except nvml.NVMLError as error:
+        _LOG.info("driver's library not closed reason=%s", error)
