@@ -32,11 +32,14 @@ class EngineConfig:
         data_directory: holds the lock file, caches and kept states; created by the app.
         compute: see ``Compute``.
         threads: worker threads of the CPU path; None takes the physical cores this process may use.
+        state_quota_bytes: what kept states may take on the disk; None lets the engine choose, 0
+            keeps none there.
     """
 
     data_directory: Path
     compute: Compute = Compute.AUTO
     threads: int | None = None
+    state_quota_bytes: int | None = None
 
 
 def parse_arguments(arguments: Sequence[str]) -> EngineConfig:
@@ -45,11 +48,13 @@ def parse_arguments(arguments: Sequence[str]) -> EngineConfig:
     parser.add_argument("--data-directory", type=Path, required=True)
     parser.add_argument("--compute", choices=[c.value for c in Compute], default=Compute.AUTO.value)
     parser.add_argument("--threads", type=_positive)
+    parser.add_argument("--state-quota-bytes", type=_not_negative)
     found = parser.parse_args(arguments)
     return EngineConfig(
         data_directory=found.data_directory,
         compute=Compute(found.compute),
         threads=found.threads,
+        state_quota_bytes=found.state_quota_bytes,
     )
 
 
@@ -57,4 +62,11 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is not a positive number")
+    return value
+
+
+def _not_negative(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{value} is a negative number")
     return value
