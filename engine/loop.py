@@ -1,8 +1,9 @@
 """The loop: one thread that answers messages and runs rounds.
 
-Owns the loaded model and its serving. Waits for messages only while nothing runs; otherwise takes
-what has arrived before every round, so a cancel is seen before the next piece of work. What fails
-becomes a Failure frame.
+Owns the loaded model and its serving. Waits for messages only while nothing runs, and no longer
+than background work allows; otherwise takes what has arrived before every round, so a cancel is
+seen before the next piece of work. What fails becomes a Failure frame. What arrives while a model
+is being loaded is answered after that, in order; requests are told that they wait.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import logging
 import queue
 import time
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -45,15 +48,17 @@ from engine.protocol import (
     Planned,
     PoolFacts,
     Progress,
+    Queued,
     Settle,
     Settled,
     Shutdown,
-    StatesKept,
     Unload,
     Unloaded,
 )
+from engine.serving.kept import AboutStates, KeptStates
 from engine.serving.reply import Clock, Send
-from engine.serving.rounds import Serving
+from engine.serving.rounds import Serving, on_mains
+from engine.states.border import StateLibrary
 
 _LOG = logging.getLogger(__name__)
 
@@ -76,6 +81,21 @@ class Loader(Protocol):
         """What a file is, without loading it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the loop is told of beside messages.
+
+    Attributes:
+        clock: monotonic, ns.
+        on_battery: whether the machine runs on battery, where nothing is done unasked.
+        library: all kept states; None where nothing is kept beyond the process.
+    """
+
+    clock: Clock = time.monotonic_ns
+    on_battery: Callable[[], bool] = on_mains
+    library: StateLibrary | None = None
+
+
 class Loop:
     """Answers the app until it leaves."""
 
@@ -85,13 +105,15 @@ class Loop:
         send: Send,
         loader: Loader,
         ledger: Ledger,
-        clock: Clock = time.monotonic_ns,
+        surroundings: Surroundings = Surroundings(),
     ) -> None:
         self._inbox = inbox
         self._send = send
         self._loader = loader
         self._ledger = ledger
-        self._clock = clock
+        self._surroundings = surroundings
+        self._kept = KeptStates(surroundings.library)
+        self._held: deque[Arrived | Gone] = deque()
         self._model: LoadedModel | None = None
         self._serving: Serving | None = None
         self._exit_code: int | None = None
@@ -106,14 +128,23 @@ class Loop:
         return self._exit_code
 
     def _take_messages(self) -> None:
-        """Answer all that has arrived; wait for one where nothing runs."""
-        if self._serving is None or not self._serving.has_work:
-            self._take(self._inbox.get())
-        while self._exit_code is None:
-            try:
-                self._take(self._inbox.get_nowait())
-            except queue.Empty:
-                return
+        """Answer all that has arrived; wait for one as long as nothing is to be done."""
+        pause_s = None if self._serving is None else self._serving.pause_s
+        found = self._next(pause_s)
+        while found is not None:
+            self._take(found)
+            found = self._next(0.0) if self._exit_code is None else None
+
+    def _next(self, pause_s: float | None) -> Arrived | Gone | None:
+        """The next message; None where none came within a time."""
+        if self._held:
+            return self._held.popleft()
+        try:
+            if pause_s == 0.0:
+                return self._inbox.get_nowait()
+            return self._inbox.get(timeout=pause_s)
+        except queue.Empty:
+            return None
 
     def _take(self, found: Arrived | Gone) -> None:
         if isinstance(found, Gone):
@@ -161,37 +192,52 @@ class Loop:
             case CountTokens(request=request, text=text):
                 return Counted(request=request, tokens=self._loaded().prompts.count(text))
             case AskMemory(request=request):
-                return MemoryFacts(request=request, pools=_pool_facts(self._ledger))
+                plan = () if self._model is None else self._model.plan
+                return MemoryFacts(request=request, pools=_pool_facts(self._ledger), plan=plan)
 
-    def _about_states(
-        self, message: OpenChats | KnownChats | AskStates | PinStates | ClearStates | Settle
-    ) -> None:
-        """Nothing is kept beyond the process yet, and nothing runs in the background."""
+    def _about_states(self, message: AboutStates | Settle) -> None:
         match message:
-            case OpenChats() | KnownChats():
-                return
-            case Settle(request=request):
-                self._send(Settled(request=request, waiting_bytes=0))
-            case AskStates(request=request) | PinStates(request=request):
-                self._send(_nothing_kept(request))
-            case ClearStates(request=request):
-                self._send(_nothing_kept(request))
+            case Settle(request=request, most_ms=most_ms):
+                if self._serving is None:
+                    self._send(Settled(request=request, waiting_bytes=0))
+                else:
+                    self._serving.settle(request, most_ms)
+            case _:
+                kept = self._kept.answer(message)
+                if kept is not None:
+                    self._send(kept)
 
     def _load(self, wish: Load) -> None:
         self._unload()
-        began_ns = self._clock()
+        clock = self._surroundings.clock
+        began_ns = clock()
 
         def report(phase: Phase, done: int, total: int) -> None:
             self._send(Progress(request=wish.request, phase=phase, done=done, total=total))
+            self._hold_messages()
 
         model = self._loader.load(wish, report)
         self._model = model
-        self._serving = Serving(model.served, self._send, self._clock)
-        load_ms = (self._clock() - began_ns) / 1e6
+        self._serving = Serving(model.served, self._send, clock, self._surroundings.on_battery)
+        load_ms = (clock() - began_ns) / 1e6
         _LOG.info("model loaded architecture=%s ms=%.0f", model.facts.architecture, load_ms)
         self._send(
             Loaded(request=wish.request, model=model.facts, load_ms=load_ms, plan=model.plan)
         )
+
+    def _hold_messages(self) -> None:
+        """Take what arrives while a model is loaded; requests hear that they wait for it."""
+        while True:
+            try:
+                found = self._inbox.get_nowait()
+            except queue.Empty:
+                return
+            self._held.append(found)
+            if isinstance(found, Arrived) and isinstance(found.message, Generate):
+                wishes = [one for one in self._held if isinstance(one, Arrived)]
+                position = sum(isinstance(one.message, Generate) for one in wishes)
+                request = found.message.request
+                self._send(Queued(request=request, position=position, reason="loading"))
 
     def _unload(self) -> None:
         """End what runs and free the model, in that order."""
@@ -205,18 +251,15 @@ class Loop:
 
     def _generate(self, wish: Generate, at_ns: int) -> None:
         model = self._loaded()
-        request, text = model.prompts.prepare(wish, at_ns)
+        prompts = model.prompts
+        request, text = prompts.prepare(wish, at_ns, model.served.context_tokens)
         assert self._serving is not None
-        self._serving.accept(request, text)
+        self._serving.accept(request, text, partial(prompts.follow_up, wish))
 
     def _loaded(self) -> LoadedModel:
         if self._model is None:
             raise RequestInvalid("No model is loaded; load one first.")
         return self._model
-
-
-def _nothing_kept(request: int) -> StatesKept:
-    return StatesKept(request=request, states=(), disk_bytes=0, quota_bytes=0, disk_free_bytes=0)
 
 
 def _pool_facts(ledger: Ledger) -> tuple[PoolFacts, ...]:

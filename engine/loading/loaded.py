@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
-from engine.protocol import Generate, ModelFacts, PlanLine
+from engine.protocol import Finished, Generate, ModelFacts, PlanLine
 from engine.serving.admission import Served
 from engine.serving.request import ReplyText, Request
 
@@ -18,8 +18,13 @@ from engine.serving.request import ReplyText, Request
 class Prompts(Protocol):
     """Turns what the app asks for into tokens; ``engine.loading.prompts`` is the real one."""
 
-    def prepare(self, wish: Generate, arrived_ns: int) -> tuple[Request, ReplyText]:
+    def prepare(
+        self, wish: Generate, arrived_ns: int, context_tokens: int | None = None
+    ) -> tuple[Request, ReplyText]:
         """A request that is ready to run; raises RequestInvalid or TemplateFailed."""
+
+    def follow_up(self, wish: Generate, finished: Finished) -> Request | None:
+        """The prompt with which the turn after a reply begins, None where that cannot be told."""
 
     def count(self, text: str) -> int:
         """Tokens of a text that a person typed."""

@@ -114,6 +114,10 @@ def finished(stream: Stream, reply: Reply, why: StopReason, now_ns: int) -> Fini
         ids=tuple(reply.ids),
         prompt_tokens=request.prompt_tokens,
         resumed_tokens=course.resumed_tokens,
+        resumed_from=course.resumed_from,
+        resumed_bytes=course.resumed_bytes,
+        resumed_ms=course.resumed_ms,
+        dropped_messages=request.dropped_messages,
         timings=Timings(
             queue_ms=_ms(since, now_ns if course.admitted_ns is None else course.admitted_ns)
             or 0.0,

@@ -1,7 +1,8 @@
 """Request and Stream: the facts of one generation, and where it stands.
 
-A request is frozen once its prompt is tokens. A stream is its run: waiting for pages, filling (its
-prompt is being computed), decoding, ended. Used from the engine thread only.
+A request is frozen once its prompt is tokens. A stream is its run: waiting for memory, resuming (a
+kept state is copied into its lane), filling (its prompt is being computed), decoding, ended. Used
+from the engine thread only.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.cache.lane import Lane
-from engine.protocol import Region, ToolCall
+from engine.protocol import Region, Tier, ToolCall
 from engine.sampling.keyed import DrawRule
 from engine.sampling.penalties import Penalties, PenaltyRule
+from engine.states.records import Role
 
 Piece = tuple[Region, str]
 """Whole characters of a reply, after the region they belong to."""
@@ -42,6 +44,14 @@ class ReplyText(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class WantedMark:
+    """A place in a prompt where a kept state would be worth much, and what for."""
+
+    at: int
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One generation, ready to run.
 
@@ -50,9 +60,12 @@ class Request:
         ids: the prompt, at least one token.
         max_tokens: None runs to the context's end.
         end_ids: tokens that end the turn.
-        wanted_marks: token counts at which a kept state would be worth most.
+        wanted_marks: token counts at which a kept state would be worth most, the best one first.
         rewritten_from: the first message that the prompt shows otherwise than the turn before did.
         arrived_ns: when its frame was read, on the monotonic clock.
+        conversation: the chat under whose name states are kept; None keeps none.
+        is_side: work beside a chat: it waits for every chat, keeps no state and displaces none.
+        dropped_messages: the oldest turns that were left out because the context is full.
     """
 
     number: int
@@ -62,11 +75,19 @@ class Request:
     max_tokens: int | None
     end_ids: frozenset[int]
     suppressed_ids: tuple[int, ...]
-    wanted_marks: tuple[int, ...]
+    wanted_marks: tuple[WantedMark, ...]
     template_hash: str | None
     notes: tuple[str, ...]
     arrived_ns: int
     rewritten_from: int | None = None
+    conversation: str | None = None
+    is_side: bool = False
+    dropped_messages: int = 0
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether states of its prompt are kept."""
+        return self.conversation is not None and not self.is_side
 
     @property
     def prompt_tokens(self) -> int:
@@ -75,9 +96,10 @@ class Request:
 
 
 class Phase(Enum):
-    """Where a stream stands; it only moves forward."""
+    """Where a stream stands; it moves forward, or back to waiting to begin afresh."""
 
     WAITING = "waiting"
+    RESUMING = "resuming"
     FILLING = "filling"
     DECODING = "decoding"
     ENDED = "ended"
@@ -85,13 +107,23 @@ class Phase(Enum):
 
 @dataclass(slots=True, eq=False)
 class Course:
-    """Times of one stream on the monotonic clock, and what a kept state spared it."""
+    """Times of one stream on the monotonic clock, and what a kept state spared it.
+
+    Attributes:
+        resumed_from: the slowest tier from which a part of the state came.
+        resumed_bytes: read from there.
+        damaged: whether a kept state turned out to be none.
+    """
 
     admitted_ns: int | None = None
     filled_ns: int | None = None
     last_token_ns: int | None = None
     resumed_tokens: int = 0
+    resumed_from: Tier = "none"
+    resumed_bytes: int = 0
+    resumed_ms: float = 0.0
     reason: str | None = None
+    damaged: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -101,7 +133,10 @@ class Stream:
     Attributes:
         limit: tokens that the reply may have.
         position: prompt rows computed so far; only meaningful while filling.
-        marks: where to keep the prompt's state.
+        marks: where to keep the prompt's state, and what for.
+        drawn: tokens drawn since the prompt was computed; fewer than were said where the stream
+            began afresh.
+        overtaken: chunks of other prompts since its own last one, or since it was admitted.
     """
 
     request: Request
@@ -110,7 +145,9 @@ class Stream:
     phase: Phase = Phase.WAITING
     lane: Lane | None = None
     position: int = 0
-    marks: tuple[int, ...] = ()
+    marks: dict[int, Role] = field(default_factory=dict)
+    drawn: int = 0
+    overtaken: int = 0
     cancelled: bool = False
     course: Course = field(default_factory=Course)
 

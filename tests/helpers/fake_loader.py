@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 
 from engine.cache.formats import PAGE_ROWS
 from engine.cache.pages import PagePool
@@ -12,6 +13,7 @@ from engine.loading.loaded import LoadedModel
 from engine.memory.ledger import Ledger
 from engine.protocol import (
     CheckpointFacts,
+    Finished,
     Generate,
     Load,
     ModelFacts,
@@ -23,6 +25,7 @@ from engine.protocol import (
 from engine.serving.admission import Served
 from engine.serving.request import ReplyText, Request
 from engine.states.store import StateStore
+from tests.helpers.fake_device import FakeDevice
 from tests.helpers.fake_runner import END, FakeRunner, FakeText, request
 
 
@@ -31,18 +34,29 @@ class FakePrompts:
 
     def __init__(self) -> None:
         self.closed = 0
+        self.followed: list[int] = []
 
-    def prepare(self, wish: Generate, arrived_ns: int) -> tuple[Request, ReplyText]:
+    def prepare(
+        self, wish: Generate, arrived_ns: int, context_tokens: int | None = None
+    ) -> tuple[Request, ReplyText]:
+        del context_tokens
         text = wish.raw if wish.raw is not None else "".join(m.text for m in wish.messages)
-        ids = [byte % END for byte in text.encode()]
+        return self._request(wish, text, arrived_ns), FakeText()
+
+    def follow_up(self, wish: Generate, finished: Finished) -> Request | None:
+        self.followed.append(finished.request)
+        text = "".join(m.text for m in wish.messages) + finished.text
+        return self._request(wish, text, 0)
+
+    def _request(self, wish: Generate, text: str, arrived_ns: int) -> Request:
         max_tokens = wish.sampling.max_tokens
         made = request(
             wish.request,
-            ids,
+            [byte % END for byte in text.encode()],
             max_tokens=8 if max_tokens is None else max_tokens,
             arrived_ns=arrived_ns,
         )
-        return made, FakeText()
+        return replace(made, conversation=wish.conversation, is_side=wish.purpose == "side")
 
     def count(self, text: str) -> int:
         return len(text.encode())
@@ -69,11 +83,12 @@ class FakeLoader:
             lease = stack.enter_context(self._ledger.reserve("fake", {"ram": 100}))
             lease.commit()
             pools = (PagePool(24), PagePool(24, 512))
-            runner = FakeRunner(pools)
+            device = FakeDevice(pools)
+            runner = FakeRunner(device)
             stack.callback(runner.close)
             prompts = FakePrompts()
             stack.callback(prompts.close)
-            served = Served(runner, pools, StateStore(pools, PAGE_ROWS), 2048, wish.streams)
+            served = Served(runner, device.memory, StateStore(pools, PAGE_ROWS), 2048, wish.streams)
             facts = ModelFacts(
                 name="fake",
                 path=wish.path,

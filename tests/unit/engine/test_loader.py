@@ -11,13 +11,11 @@ from engine.config import Compute, EngineConfig
 from engine.errors import EngineError, MemoryRefused, RequestInvalid
 from engine.loading.inspection import inspect_checkpoint
 from engine.loading.loader import CheckpointLoader
-from engine.loading.prompts import wanted_marks
 from engine.memory.ledger import Ledger
 from engine.memory.pools import MEBIBYTE, RAM, PoolReading
 from engine.protocol import ChatMessage, EngineMessage, Finished, Generate, Load, Plan, Sampling
 from engine.runner import Runner, RunnerParts
 from engine.serving.rounds import Serving
-from engine.text.template import Boundary, Prompt
 from tests.helpers.tiny_gguf import write_script
 
 PIECES = [" one", " two", " three"]
@@ -95,9 +93,15 @@ def test_the_plan_of_a_path_needs_no_load_and_says_what_does_not_fit(
     wish = Plan(request=5, path=str(model), streams=2)
     planned = loader(ledger, tmp_path).plan(wish)
     assert (planned.request, planned.context_tokens, planned.refusal) == (5, 4096, None)
+    assert (planned.streams, planned.kv_format, planned.chunk_rows) == (2, "fp16", 256)
+    assert planned.placement == "resident"
+    assert planned.device.startswith("CPU, ")
     refused = loader(ledger, tmp_path, free_bytes=1000).plan(wish)
     assert refused.refusal is not None
-    assert "1,000" in refused.refusal
+    for words in ("needs at least", "0.0 of 0.5 GiB are free", "reserve for other programs 0.5"):
+        assert words in refused.refusal
+    assert (refused.placement, refused.streams) == (None, 0)
+    assert (refused.pools[0].name, refused.pools[0].free_bytes) == ("ram", 1000)
 
 
 def test_a_model_that_does_not_fit_is_refused_with_numbers(
@@ -107,6 +111,8 @@ def test_a_model_that_does_not_fit_is_refused_with_numbers(
         loader(ledger, tmp_path, free_bytes=1000).load(Load(request=1, path=str(model)), silent)
     assert refused.value.numbers["free_bytes"] == 1000
     assert int(refused.value.numbers["needed_bytes"]) > 1000
+    assert refused.value.numbers["fitting_context_tokens"] == 0
+    assert (refused.value.numbers["pool"], refused.value.numbers["chats"]) == ("ram", 1)
 
 
 def test_a_senseless_context_is_refused(ledger: Ledger, tmp_path: Path, model: Path) -> None:
@@ -162,18 +168,6 @@ def test_raw_text_and_messages_together_make_no_sense(
     assert first.rule.seed != again.rule.seed
     assert chosen.rule.seed == 9
     loaded.close()
-
-
-def test_marks_are_wanted_at_the_history_s_end_the_last_question_and_the_system_text() -> None:
-    messages = tuple(
-        ChatMessage(role=role, text="x") for role in ("system", "user", "assistant", "user")
-    )
-    places = (Boundary(1, 300), Boundary(310, 400), Boundary(410, 700), Boundary(710, 900))
-    prompt = Prompt(ids=(0,) * 910, text="", boundaries=places, history_end=905)
-    assert wanted_marks(prompt, messages) == (905, 710, 300)
-    assert wanted_marks(Prompt(ids=(0,), text=""), ()) == ()
-    asked = Prompt(ids=(0,) * 9, text="", boundaries=places[1:2])
-    assert wanted_marks(asked, messages[1:2]) == (310,)
 
 
 def test_an_inspection_says_what_a_file_is_or_why_it_is_none(tmp_path: Path, model: Path) -> None:

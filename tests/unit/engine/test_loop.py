@@ -32,6 +32,7 @@ from engine.protocol import (
     Plan,
     Planned,
     Progress,
+    Queued,
     Sampling,
     Shutdown,
     Tokens,
@@ -98,9 +99,10 @@ def test_a_reply_is_loaded_streamed_and_finished_in_that_order(talk: Talk) -> No
     code = talk.run(load(), Generate(request=2, messages=(ChatMessage(role="user", text="hi"),)))
     assert code == EXIT_CLEAN
     kinds = [type(frame) for frame in talk.sent]
-    assert kinds[:4] == [Progress, Loaded, Progress, Tokens]
+    assert kinds[:5] == [Progress, Queued, Loaded, Progress, Tokens]
     assert kinds[-1] is Finished
-    loaded = talk.sent[1]
+    assert talk.sent[1] == Queued(request=2, position=1, reason="loading")
+    loaded = talk.sent[2]
     assert isinstance(loaded, Loaded)
     assert (loaded.model.name, loaded.load_ms >= 0) == ("fake", True)
 

@@ -151,7 +151,12 @@ def test_a_request_that_no_idle_engine_can_hold_fails_with_numbers() -> None:
         failure = made.failure(1)
         assert (failure.code, failure.numbers) == (
             MemoryRefused.code,
-            {"needed_pages": 3, "available_pages": 2},
+            {
+                "needed_pages": 3,
+                "available_pages": 2,
+                "needed_bytes": 3 * made.device.page_bytes(0),
+                "free_bytes": 2 * made.device.page_bytes(0),
+            },
         )
         assert len(made.finished(2).ids) == 8
 
@@ -314,27 +319,28 @@ def fail_once(served: Bench, kind: str, number: int, error: Exception) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), [("prompt", 1), ("prompt", 3), ("step", 1), ("step", 5)]
+    ("kind", "number", "failed"),
+    [("prompt", 1, {2}), ("prompt", 3, {1}), ("step", 1, {2}), ("step", 5, {1, 2})],
 )
 def test_a_failed_round_ends_the_streams_it_held_and_no_other(
-    served: Bench, caplog: pytest.LogCaptureFixture, kind: str, number: int
+    served: Bench, caplog: pytest.LogCaptureFixture, kind: str, number: int, failed: set[int]
 ) -> None:
-    """A step is shared by both, a prompt chunk belongs to the first alone."""
+    """The shorter prompt goes first; the fifth step is shared by both."""
+    prompts = {1: prompt_ids(600, 1), 2: prompt_ids(10, 2)}
     fail_once(served, kind, number, Broken("The device is gone.", device="cpu"))
-    served.ask(request(1, prompt_ids(600, 1)))
-    served.ask(request(2, prompt_ids(10, 2)))
+    for asked, ids in prompts.items():
+        served.ask(request(asked, ids))
     served.run()
-    assert served.failure(1).code == "broken"
-    assert (served.failure(1).sentence, served.failure(1).numbers) == (
-        "The device is gone.",
-        {"device": "cpu"},
-    )
-    ended_both = kind == "step" and number == 5
-    if not ended_both:
-        assert served.finished(2).ids == alone_greedy(prompt_ids(10, 2))
-    served.ask(request(3, prompt_ids(600, 1)))
+    for asked, ids in prompts.items():
+        if asked in failed:
+            failure = served.failure(asked)
+            assert (failure.code, failure.sentence) == ("broken", "The device is gone.")
+            assert failure.numbers == {"device": "cpu"}
+        else:
+            assert served.finished(asked).ids == alone_greedy(ids)
+    served.ask(request(3, prompts[1]))
     served.run()
-    assert served.finished(3).ids == alone_greedy(prompt_ids(600, 1))
+    assert served.finished(3).ids == alone_greedy(prompts[1])
     assert all(record.levelno == logging.ERROR for record in caplog.records)
 
 

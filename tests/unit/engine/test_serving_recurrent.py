@@ -57,7 +57,12 @@ def test_a_request_that_finds_every_slot_taken_in_an_idle_engine_fails_with_numb
         made.ask(request(1, prompt_ids(10)))
         made.run()
         failure = made.failure(1)
-        assert (failure.code, failure.numbers) == ("memory-refused", {"slot_count": 2})
+        numbers = {
+            "slot_count": 2,
+            "needed_bytes": made.device.slot_bytes,
+            "free_bytes": 0,
+        }
+        assert (failure.code, failure.numbers) == ("memory-refused", numbers)
         for slot in taken:
             assert slot is not None
             made.slots.release(slot)

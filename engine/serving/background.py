@@ -1,0 +1,151 @@
+"""Background: after a reply an idle engine reads it as the next turn will show it.
+
+Owns what is still to be read, one entry a conversation, and the lane of the one that is being
+read. A reply's own rows come from other kernels than a prompt's, so they are no prompt state; read
+once more, the next turn begins at its end. Any request goes first: what was read up to the grid is
+then kept, and the rest is read later. Used from the engine thread only.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from engine.cache.lane import LaneRefused
+from engine.failure import attempt
+from engine.sampling.penalties import Penalties
+from engine.serving.admission import Served, open_stream
+from engine.serving.prefill import compute_chunk, keep_state
+from engine.serving.reply import Clock
+from engine.serving.request import Phase, Request, Stream
+from engine.states.records import Role
+
+_LOG = logging.getLogger(__name__)
+
+Job = Callable[[], Request | None]
+"""Renders what is to be read, None where nothing is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pass:
+    """One conversation that is being read, up to ``end``."""
+
+    conversation: str
+    job: Job
+    stream: Stream
+    end: int
+
+
+class Background:
+    """Reads replies while nothing else runs; closed before the model is."""
+
+    def __init__(self, served: Served, clock: Clock, on_battery: Callable[[], bool]) -> None:
+        self._served = served
+        self._clock = clock
+        self._on_battery = on_battery
+        self._jobs: dict[str, Job] = {}
+        self._pass: _Pass | None = None
+
+    @property
+    def waits_for_power(self) -> bool:
+        """Whether there is something to read that a machine on battery leaves for later."""
+        return bool(self._jobs) and self._pass is None and self._on_battery()
+
+    @property
+    def has_work(self) -> bool:
+        """Whether ``step`` would do anything now."""
+        return self._pass is not None or (bool(self._jobs) and not self._on_battery())
+
+    def add(self, conversation: str, job: Job) -> None:
+        """Read a conversation's latest reply when there is time."""
+        self.drop(conversation)
+        self._jobs[conversation] = job
+
+    def drop(self, conversation: str) -> None:
+        """A new turn of a conversation has come; what was read of it so far is kept."""
+        if self._pass is not None and self._pass.conversation == conversation:
+            self.give_way()
+        self._jobs.pop(conversation, None)
+
+    def give_way(self) -> None:
+        """Make room for a request; the pass goes on later from what it has."""
+        run, self._pass = self._pass, None
+        if run is None:
+            return
+        stream = run.stream
+        if stream.lane is not None and stream.position > stream.course.resumed_tokens:
+            keep = partial(keep_state, stream, self._served, Role.END)
+            attempt(keep, _ignored, "background state lost")
+        _close(stream)
+        self._jobs[run.conversation] = run.job
+        _LOG.info("background pass gave way at=%d of=%d", stream.position, run.end)
+
+    def step(self) -> None:
+        """Begin a pass, or compute one chunk of it; the latest reply first."""
+        if self._on_battery():
+            self.give_way()
+        elif self._pass is None:
+            conversation, job = self._jobs.popitem()
+            self._pass = attempt(
+                partial(self._begin, conversation, job), _ignored, "background pass failed"
+            )
+        else:
+            run = self._pass
+            failed = partial(self._failed, run)
+            attempt(partial(self._go_on, run), failed, "background pass failed")
+
+    def close(self) -> None:
+        """Forget everything; may be repeated."""
+        run, self._pass = self._pass, None
+        self._jobs.clear()
+        if run is not None:
+            _close(run.stream)
+
+    def _begin(self, conversation: str, job: Job) -> _Pass | None:
+        request = job()
+        if request is None:
+            return None
+        end = request.prompt_tokens // self._served.runner.grid_rows * self._served.runner.grid_rows
+        penalties = Penalties(request.penalties, (), ())
+        stream = Stream(request, 1, penalties)
+        run = _Pass(conversation, job, stream, end)
+        refused: LaneRefused | None = None
+        try:
+            refused = open_stream(stream, self._served, self._clock, alone=False)
+        except Exception:
+            _close(stream)
+            raise
+        if refused is not None or stream.position >= end:
+            _close(stream)
+            _LOG.info("background pass not needed or no room tokens=%d", end)
+            return None
+        stream.marks = {end: Role.END}
+        stream.phase = Phase.FILLING
+        return run
+
+    def _go_on(self, run: _Pass) -> None:
+        compute_chunk(run.stream, self._served, run.end)
+        if run.stream.position == run.end:
+            self._pass = None
+            resumed = run.stream.course.resumed_tokens
+            _LOG.info("background pass ended at=%d read_tokens=%d", run.end, run.end - resumed)
+            _close(run.stream)
+
+    def _failed(self, run: _Pass, error: Exception) -> None:
+        del error
+        self._pass = None
+        _close(run.stream)
+
+
+def _close(stream: Stream) -> None:
+    stream.phase = Phase.ENDED
+    lane, stream.lane = stream.lane, None
+    if lane is not None:
+        lane.close()
+
+
+def _ignored(error: Exception) -> None:
+    """A failed pass costs a later turn some reading, nothing else."""
+    del error
