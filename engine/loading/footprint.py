@@ -40,9 +40,7 @@ PANEL_FLOATS: Final = 48 << 10
 """Scores and packed rows of one thread."""
 
 
-def footprint(
-    source: CheckpointSource, spec: ModelSpec, chunk_rows: int, streams: int, *, wide: bool
-) -> Footprint:
+def footprint(source: CheckpointSource, spec: ModelSpec, *, wide: bool) -> Footprint:
     """Bytes of weights as they are laid out, and of rows and logits as they are computed.
 
     ``wide`` asks for weights decoded to float32, each tensor once; what the native library cannot
@@ -57,17 +55,23 @@ def footprint(
         weights = FLOAT_BYTES * decoded_elements(spec, tensors)
     else:
         weights = _laid_out_bytes(spec, tensors) + FLOAT_BYTES * small_elements(spec, tensors)
-    row = HIDDEN_COPIES * spec.hidden + max(_layer_floats(layer, spec) for layer in spec.layers)
-    if spec.per_layer is not None:
-        row += WIDE_COPIES * len(spec.layers) * spec.per_layer.width
-    rows = FLOAT_BYTES * (chunk_rows * row + spec.vocabulary * (streams + 1))
-    while_loading = FLOAT_BYTES * _most_regrouped(spec, tensors) if wide else 0
     return Footprint(
         weight_bytes=weights,
-        workspace_bytes=max(rows + _scratch_bytes(spec), while_loading),
-        workspace_page_bytes=FLOAT_BYTES * streams * _partials(spec),
+        workspace_bytes=_scratch_bytes(spec),
+        row_bytes=FLOAT_BYTES * (HIDDEN_COPIES * spec.hidden + wide_floats(spec)),
+        stream_page_bytes=FLOAT_BYTES * partial_floats(spec),
+        logit_bytes=FLOAT_BYTES * spec.vocabulary,
+        loading_bytes=FLOAT_BYTES * _most_regrouped(spec, tensors) if wide else 0,
         weights=LAID_OUT if reason is None else f"as 32-bit numbers: {reason}",
     )
+
+
+def wide_floats(spec: ModelSpec) -> int:
+    """Numbers a prompt row beside the residual and its norms, in the widest layer."""
+    most = max(_layer_floats(layer, spec) for layer in spec.layers)
+    if spec.per_layer is not None:
+        most += WIDE_COPIES * len(spec.layers) * spec.per_layer.width
+    return most
 
 
 def _laid_out_bytes(spec: ModelSpec, tensors: Tensors) -> int:
@@ -133,7 +137,7 @@ def _scratch_bytes(spec: ModelSpec) -> int:
     return SCRATCH_BYTES + FLOAT_BYTES * most
 
 
-def _partials(spec: ModelSpec) -> int:
+def partial_floats(spec: ModelSpec) -> int:
     """Floats of one generated row's attention for every page of its context."""
     return max((part.head_count * (part.head_dim + 2) for part in spec.attentions), default=0)
 

@@ -13,18 +13,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engine.cache.formats import PAGE_ROWS, KvFormat
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import CheckpointSource
 from engine.config import Compute, EngineConfig
-from engine.errors import MemoryRefused, RequestInvalid
-from engine.loading.footprint import footprint
+from engine.device import device_facts
 from engine.loading.head import without_copy
 from engine.loading.inspection import inspect_checkpoint
 from engine.loading.loaded import LoadedModel
+from engine.loading.planning import loadable, machine_for, place, planned, room
 from engine.loading.prompts import CheckpointPrompts
 from engine.memory.ledger import Ledger
-from engine.memory.placement import Geometry, Plan, Refused, Wish, plan_placement
+from engine.memory.placement import Machine, Plan
 from engine.memory.pools import RAM, PoolReading, capacity_bytes, read_ram
 from engine.models import model_spec
 from engine.models.spec import ModelSpec
@@ -75,7 +74,7 @@ class CheckpointLoader:
             template.start()
             assembly = importlib.import_module("engine.loading.assembly")
             served = assembly.assemble(
-                assembly.Parts(source, spec, plan, wish.streams),
+                assembly.Parts(source, spec, plan, plan.streams),
                 self._builder(),
                 self._config,
                 ledger=self._ledger,
@@ -89,60 +88,40 @@ class CheckpointLoader:
                 wish.path, source, spec, plan, template=template, notes=tokenizer.notes
             )
             _LOG.info(
-                "model planned context=%d pages=%s slots=%d",
-                plan.context_tokens,
-                plan.page_counts,
-                plan.slot_count,
+                "model planned context=%d chats=%d states=%d pages=%s slots=%d kv=%s host_bytes=%d",
+                *(plan.context_tokens, plan.streams, plan.states, plan.page_counts),
+                *(plan.slot_count, plan.kv_format.value, plan.host_state_bytes),
             )
             return LoadedModel(facts, plan.lines, served, prompts, stack.pop_all())
 
     def plan(self, wish: PlanWish) -> Planned:
         """What loading would take, as if nothing else were loaded."""
         with open_checkpoint(Path(wish.path)) as source:
-            found = self._plan(source, without_copy(model_spec(source), source), wish)
-        return Planned(
-            request=wish.request,
-            context_tokens=found.context_tokens,
-            lines=found.lines,
-            refusal=found.sentence if isinstance(found, Refused) else None,
-        )
+            machine = self._machine(wish)
+            spec = without_copy(model_spec(source), source)
+            found = place(source, spec, wish, machine, wide=self._wide)
+        return planned(wish.request, found, machine.device)
 
     def inspect(self, path: str) -> CheckpointFacts:
         """What a file is, without loading it."""
         return inspect_checkpoint(path)
 
-    def _fitting(self, source: CheckpointSource, spec: ModelSpec, wish: Load) -> Plan:
-        found = self._plan(source, spec, wish)
-        if isinstance(found, Refused):
-            raise MemoryRefused(
-                found.sentence,
-                pool=found.pool,
-                needed_bytes=found.needed_bytes,
-                free_bytes=found.free_bytes,
-            )
-        return found
+    @property
+    def _wide(self) -> bool:
+        return self._config.compute is Compute.FLOAT32
 
-    def _plan(
-        self, source: CheckpointSource, spec: ModelSpec, wish: Load | PlanWish
-    ) -> Plan | Refused:
-        if wish.context_tokens is not None and wish.context_tokens < 1:
-            raise RequestInvalid(
-                f"The context must be 1 token or more, not {wish.context_tokens}.",
-                found=wish.context_tokens,
-            )
-        wide = self._config.compute is Compute.FLOAT32
-        geometry = Geometry(
-            groups=spec.groups,
-            context_tokens=spec.context_tokens,
-            chunk_rows=PAGE_ROWS,
-            kv_format=KvFormat.FP32 if wide else KvFormat.FP16,
-            recurrent=spec.recurrent,
-        )
+    def _fitting(self, source: CheckpointSource, spec: ModelSpec, wish: Load) -> Plan:
+        return loadable(place(source, spec, wish, self._machine(wish), wide=self._wide))
+
+    def _machine(self, wish: Load | PlanWish) -> Machine:
+        """The machine as it is, or with the GPU of a wish; measured again while nothing is held."""
+        reading = self._measure()
+        spends = isinstance(wish, Load) and wish.spends_headroom
         if self._ledger.pool(RAM).held_bytes == 0:
-            self._ledger.set_capacity(RAM, capacity_bytes(self._measure()))
-        empty = Ledger({RAM: self._ledger.pool(RAM).capacity_bytes}).pool(RAM)
-        taken = footprint(source, spec, PAGE_ROWS, wish.streams, wide=wide)
-        return plan_placement(empty, taken, geometry, Wish(wish.context_tokens, wish.streams))
+            self._ledger.set_capacity(RAM, capacity_bytes(reading, spends_headroom=spends))
+        ram = room(reading, self._ledger.pool(RAM).capacity_bytes)
+        gpu = wish.gpu if isinstance(wish, PlanWish) else None
+        return machine_for(ram, gpu, device_facts(self._config.threads).name)
 
 
 def _own_builder() -> RunnerBuilder:

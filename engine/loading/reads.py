@@ -56,9 +56,9 @@ def step_reads(spec: ModelSpec, tensors: Tensors) -> StepReads:
     """Follow one generated row through a model."""
     found: dict[str, Fraction] = {}
     for layer in spec.layers:
-        _add(found, tensors, _layer_parts(layer))
-        for body in _mixtures(layer):
-            _add(found, tensors, _expert_parts(body), _active_share(body))
+        _add(found, tensors, layer_parts(layer))
+        for body in mixtures(layer):
+            _add(found, tensors, expert_parts(body), _active_share(body))
     _add(found, tensors, _end_parts(spec))
     for name, count in found.items():
         found[name] = min(count, Fraction(prod(tensors[name].shape)))
@@ -129,17 +129,19 @@ def _counted(part: Part, tensors: Tensors) -> Iterator[tuple[str, int]]:
 
 def _all_parts(spec: ModelSpec) -> Iterator[Part]:
     for layer in spec.layers:
-        yield from _layer_parts(layer)
-        for body in _mixtures(layer):
-            yield from _expert_parts(body)
+        yield from layer_parts(layer)
+        for body in mixtures(layer):
+            yield from expert_parts(body)
     yield from _end_parts(spec)
 
 
-def _mixtures(layer: LayerSpec) -> list[ExpertsSpec]:
+def mixtures(layer: LayerSpec) -> list[ExpertsSpec]:
+    """The mixtures of a layer."""
     return [branch.body for branch in layer.branches if isinstance(branch.body, ExpertsSpec)]
 
 
-def _expert_parts(body: ExpertsSpec) -> Iterator[Part]:
+def expert_parts(body: ExpertsSpec) -> Iterator[Part]:
+    """All parts of all experts."""
     for expert in body.experts:
         yield from _feed_forward_parts(expert)
 
@@ -148,7 +150,7 @@ def _active_share(body: ExpertsSpec) -> Fraction:
     return Fraction(body.active_count, len(body.experts))
 
 
-def _layer_parts(layer: LayerSpec) -> Iterator[Part]:
+def layer_parts(layer: LayerSpec) -> Iterator[Part]:
     """All parts of a layer but the experts of its mixtures."""
     yield from (layer.mixer_norm, layer.mixer_post_norm, layer.branches_post_norm, layer.scale)
     yield from _mixer_parts(layer.mixer)

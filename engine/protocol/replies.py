@@ -65,6 +65,8 @@ class Planned(Message, frozen=True, kw_only=True):
         chunk_rows: prompt rows computed at a time.
         placement: the rung of the ladder; None where nothing fits.
         fitting_context_tokens: where it is refused, the longest context that would fit; 0 for none.
+        pools: with what was free there for the plan, the one that computes first; what is pinned
+            counts as RAM too.
     """
 
     request: Count
@@ -77,6 +79,7 @@ class Planned(Message, frozen=True, kw_only=True):
     chunk_rows: Count = 0
     placement: Placement | None = None
     fitting_context_tokens: Count = 0
+    pools: tuple[PoolFacts, ...] = ()
 
 
 class Queued(Message, frozen=True, kw_only=True):

@@ -40,8 +40,7 @@ from engine.forward.products import linears
 from engine.loading.footprint import footprint
 from engine.loading.inspection import ModelCosts, model_costs
 from engine.loading.reads import decoded_elements, model_elements, step_reads
-from engine.memory.ledger import PoolCensus
-from engine.memory.placement import Geometry, Plan, Wish, plan_placement
+from engine.memory.placement import Geometry, Machine, Plan, Room, Wish, plan_placement
 from engine.models import model_spec
 from engine.models.spec import ModelSpec
 from engine.native import StoredWeights, native_sizes
@@ -346,7 +345,7 @@ def test_what_is_decoded_counts_each_tensor_once_and_no_row_that_is_looked_up() 
         scales = sum(layer.scale is not None for layer in spec.layers)
         wanted = CATALOGUE[name].parameters + scales - left
         assert decoded_elements(spec, source.tensors) == wanted
-        assert footprint(source, spec, 256, 4, wide=True).weight_bytes == 4 * wanted
+        assert footprint(source, spec, wide=True).weight_bytes == 4 * wanted
 
 
 @dataclass(frozen=True)
@@ -383,9 +382,9 @@ def test_the_planner_s_vectors(vector: Vector) -> None:
     assert found.kv_token_bytes * vector.context == vector.full
     assert found.sliding_bytes == vector.sliding
     geometry = Geometry(spec.groups, vector.context, 256, KvFormat.FP16, spec.recurrent)
-    room = PoolCensus("ram", 1 << 40, 0, 0, ())
+    machine = Machine(Room("ram", 1 << 40))
     plan = plan_placement(
-        room, footprint(source, spec, 256, 1, wide=False), geometry, Wish(vector.context, 1)
+        machine, footprint(source, spec, wide=False), geometry, Wish(vector.context, 1)
     )
     assert isinstance(plan, Plan)
     by_owner = {line.owner: line.bytes for line in plan.lines}
@@ -399,12 +398,13 @@ def test_the_planner_s_vectors(vector: Vector) -> None:
 def test_no_executor_reserves_more_than_is_planned(name: str) -> None:
     """Arena, copies and scratch of the native library for the whole model, from shapes alone."""
     spec, source = sourced(name, "q8_0")
-    taken, context = footprint(source, spec, 256, 4, wide=False), 16_384
+    taken, context = footprint(source, spec, wide=False), 16_384
     with Pool(Library(), 8) as pool:
         weights = StoredWeights(source, Library(), pool)
         multiplied = linears(spec)
         used = weights.arena_bytes(multiplied) + weights.copied_bytes(multiplied)
-        assert native_sizes(spec, context, 4, pool).total_bytes <= taken.workspace(context)
+        planned = taken.workspace(context, 4, 256) + taken.logits(4)
+        assert native_sizes(spec, context, 4, pool).total_bytes <= planned
     stored = sum(facts.stored_bytes for facts in source.tensors.values())
     assert used <= taken.weight_bytes <= 1.06 * stored
 

@@ -136,7 +136,7 @@ def test_packed_weights_run_as_they_are(name: str, packed: dict[str, Path]) -> N
             products = linears(native.spec)
             assert native.weights.copied_bytes(products) == 0
             laid_out = native.weights.arena_bytes(products)
-            planned = footprint(source, native.spec, 256, 1, wide=False)
+            planned = footprint(source, native.spec, wide=False)
             assert laid_out <= planned.weight_bytes <= 1.05 * laid_out + 100_000
         exact.close()
 

@@ -72,7 +72,7 @@ def test_the_real_models_reserve_no_more_than_is_planned(path: object, context: 
     assert callable(path)
     with open_checkpoint(path()) as source, Pool(Library(), 2) as pool:
         spec = model_spec(source)
-        taken = footprint(source, spec, 256, 4, wide=False)
+        taken = footprint(source, spec, wide=False)
         weights = StoredWeights(source, Library(), pool)
         products = linears(spec)
         used = weights.arena_bytes(products) + weights.copied_bytes(products)
@@ -81,7 +81,9 @@ def test_the_real_models_reserve_no_more_than_is_planned(path: object, context: 
             <= taken.weight_bytes
             <= 1.03 * sum(facts.stored_bytes for facts in source.tensors.values())
         )
-        assert native_sizes(spec, context, 4, pool).total_bytes <= taken.workspace(context)
+        assert native_sizes(spec, context, 4, pool).total_bytes <= (
+            taken.workspace(context, 4, 256) + taken.logits(4)
+        )
 
 
 @pytest.mark.parametrize("scales", ["f16", "bf16", "f32"])
@@ -89,23 +91,23 @@ def test_the_real_models_reserve_no_more_than_is_planned(path: object, context: 
 def test_packed_weights_reserve_no_more_than_is_planned(format_name: str, scales: str) -> None:
     source = stored_as(wide_source(), format_name, GROUP, scales)
     spec = model_spec(source)
-    taken = footprint(source, spec, 256, 2, wide=False)
+    taken = footprint(source, spec, wide=False)
     with Pool(Library(), 1) as pool:
         weights = StoredWeights(source, Library(), pool)
         used = weights.arena_bytes(linears(spec)) + weights.copied_bytes(linears(spec))
     assert 0 < used <= taken.weight_bytes
-    decoded = footprint(source, spec, 256, 2, wide=True).weight_bytes
+    decoded = footprint(source, spec, wide=True).weight_bytes
     assert taken.weight_bytes < decoded / 2
 
 
 def test_a_model_that_no_native_code_runs_is_planned_decoded() -> None:
     odd, wide = tiny_source("llama"), wide_source()
-    planned = footprint(odd, model_spec(odd), 256, 1, wide=False)
+    planned = footprint(odd, model_spec(odd), wide=False)
     elements = sum(int(np.prod(facts.shape)) for facts in odd.tensors.values())
     assert planned.weight_bytes == 4 * elements
     assert "no multiple of 32" in planned.weights
-    assert "as it was asked for" in footprint(wide, model_spec(wide), 256, 1, wide=True).weights
-    assert "laid out" in footprint(wide, model_spec(wide), 256, 1, wide=False).weights
+    assert "as it was asked for" in footprint(wide, model_spec(wide), wide=True).weights
+    assert "laid out" in footprint(wide, model_spec(wide), wide=False).weights
 
 
 def test_a_plan_of_a_file_imports_no_torch(tmp_path: Path) -> None:
