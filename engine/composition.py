@@ -10,12 +10,13 @@ from engine.config import EngineConfig
 from engine.device import device_facts, products_path
 from engine.errors import ProtocolError
 from engine.loading.loader import CheckpointLoader
-from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop
+from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop, Surroundings
 from engine.memory.ledger import Ledger
 from engine.memory.pools import DISK, RAM, capacity_bytes, read_disk, read_ram
 from engine.pipes import ExitAlarm, Inbox, Outbox, Reader, shake_hands
 from engine.protocol import PROTOCOL_VERSION, FrameWriter, Welcome, app_message_reader
 from engine.protocol.frames import ByteSink, ByteSource
+from engine.states.disk.library import DiskLibrary
 
 VERSION: Final = "hearth-engine 0.1.0"
 
@@ -45,12 +46,19 @@ def run_engine(config: EngineConfig, requests: ByteSource, replies: ByteSink) ->
     _LOG.info("engine started pid=%d threads=%d", welcome.pid, device.threads)
     inbox: Inbox = Inbox()
     alarm = ExitAlarm()
-    Reader(reader, inbox, alarm.start)
+    library = DiskLibrary(config.data_directory, config.state_quota_bytes)
+
+    def left_alone() -> None:
+        alarm.start()
+        library.hurry()
+
+    Reader(reader, inbox, left_alone)
     outbox = Outbox(writer, inbox)
     disk = read_disk(config.data_directory)
     ledger = Ledger({RAM: capacity_bytes(read_ram()), DISK: capacity_bytes(disk)})
-    loader = CheckpointLoader(config, ledger)
-    code = Loop(inbox, outbox.send, loader, ledger).run()
+    loader = CheckpointLoader(config, ledger, library=library)
+    code = Loop(inbox, outbox.send, loader, ledger, Surroundings(library=library)).run()
+    library.close()
     ledger.close()
     outbox.close()
     alarm.cancel()

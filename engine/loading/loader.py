@@ -30,6 +30,7 @@ from engine.models.spec import ModelSpec
 from engine.protocol import CheckpointFacts, Load, ModelFacts, Phase, Planned
 from engine.protocol import Plan as PlanWish
 from engine.sampling.recommended import completed
+from engine.states.border import StateLibrary
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
 
@@ -51,11 +52,13 @@ class CheckpointLoader:
         ledger: Ledger,
         builder: Callable[[], RunnerBuilder] | None = None,
         measure: Callable[[], PoolReading] = read_ram,
+        library: StateLibrary | None = None,
     ) -> None:
         self._config = config
         self._ledger = ledger
         self._builder = builder or _own_builder
         self._measure = measure
+        self._library = library
 
     def load(self, wish: Load, report: Report) -> LoadedModel:
         """Open, plan, allocate, build and warm.
@@ -74,7 +77,7 @@ class CheckpointLoader:
             template.start()
             assembly = importlib.import_module("engine.loading.assembly")
             served = assembly.assemble(
-                assembly.Parts(source, spec, plan, plan.streams),
+                assembly.Parts(source, spec, plan, plan.streams, self._library),
                 self._builder(),
                 self._config,
                 ledger=self._ledger,

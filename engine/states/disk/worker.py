@@ -7,6 +7,7 @@ process ends costs nothing but a prefill.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -31,6 +32,7 @@ class Worker(Owner):
         self._ended = False
         self._idle = idle
         self._every_s = every_s
+        self._most_s = math.inf
 
     def add(self, job: Job) -> None:
         """Run it after all others."""
@@ -51,11 +53,21 @@ class Worker(Owner):
         return self._put(run, first=True) and done.wait(limit_s)
 
     def flush(self, limit_s: float) -> bool:
-        """Wait until nothing is left to do; False where that takes longer than ``limit_s``."""
+        """Wait until nothing is left to do; False where that takes longer than it may."""
+        began = time.monotonic()
         with self._changed:
-            return self._changed.wait_for(
-                lambda: not self._jobs and not self._busy, timeout=limit_s
-            )
+            while self._jobs or self._busy:
+                left = began + min(limit_s, self._most_s) - time.monotonic()
+                if left <= 0:
+                    return False
+                self._changed.wait(left)
+            return True
+
+    def hurry(self, most_s: float) -> None:
+        """From now on no flush, the one under way included, takes longer than ``most_s``."""
+        with self._changed:
+            self._most_s = most_s
+            self._changed.notify_all()
 
     def close(self) -> None:
         """Drop the jobs that wait and end the thread once the one under way has ended."""
