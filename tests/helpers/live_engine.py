@@ -26,6 +26,7 @@ from engine.protocol import (
     AppMessage,
     Cancel,
     ChatMessage,
+    ChatTiers,
     EngineMessage,
     Failure,
     Finished,
@@ -33,7 +34,10 @@ from engine.protocol import (
     Load,
     Loaded,
     Progress,
+    Queued,
     Sampling,
+    Settle,
+    Settled,
     Shutdown,
     Tokens,
 )
@@ -95,12 +99,14 @@ class LiveEngine:
         raw: bool = False,
         before: tuple[ChatMessage, ...] = (),
         on_frame: Callable[[EngineMessage], None] = lambda _frame: None,
+        conversation: str | None = "a chat",
     ) -> Asked:
         """Send one request.
 
         Args:
             text: the user's message or, with ``raw``, the prompt itself.
             before: the conversation so far.
+            conversation: under whose name states are kept; None keeps none.
         """
         number = next(self._numbers)
         messages = () if raw else (*before, ChatMessage(role="user", text=text))
@@ -110,8 +116,17 @@ class LiveEngine:
             raw=text if raw else None,
             sampling=sampling,
             date="2026-01-01",
+            conversation=conversation,
         )
         return self._ask(wish, number, on_frame)
+
+    def settle(self, most_s: float = LIMIT_S) -> Settled:
+        """Wait until background work has ended."""
+        number = next(self._numbers)
+        wish = Settle(request=number, most_ms=most_s * 1e3)
+        found = self._ask(wish, number).done.result(LIMIT_S + most_s)
+        assert isinstance(found, Settled), found
+        return found
 
     def cancel(self, asked: Asked) -> None:
         """Stop a request."""
@@ -140,11 +155,13 @@ class LiveEngine:
         self._inbox.put(Arrived(message, time.monotonic_ns()))
 
     def _on_frame(self, frame: EngineMessage) -> None:
+        if isinstance(frame, ChatTiers):
+            return
         asked = self._asked[getattr(frame, "request", 0)]
         asked.on_frame(frame)
         if isinstance(frame, Tokens):
             asked.tokens.append(frame)
-        elif not isinstance(frame, Progress):
+        elif not isinstance(frame, Progress | Queued):
             asked.done.set_result(frame)
 
     def __enter__(self) -> Self:
