@@ -69,8 +69,9 @@ class Application(QObject):
     def start(self) -> None:
         """Open the store, start the engine, look for a model; none of it holds the window up."""
         try:
-            sampling = self._settings.settings.sampling.to_sampling()
-            workshop = Workshop(self._places, self._command, sampling, self)
+            settings = self._settings.settings
+            sampling, wish = settings.sampling.to_sampling(), settings.to_wish()
+            workshop = Workshop(self._places, self._command, sampling, self, wish)
         except AppError as error:
             self.window.page.show_notice(store_notice(error.sentence))
             return

@@ -21,7 +21,9 @@ exit code or a secret.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Final
 
@@ -133,52 +135,95 @@ class EngineRefused(AppError):
 
 
 ENGINE_DIED: Final = "engine-died"
+MEMORY_REFUSED: Final = "memory-refused"
+REFUSAL_NUMBERS: Final = ("needed_bytes", "free_bytes", "others_bytes", "fitting_context_tokens")
 
 
 def failure_sentence(failure: Failure) -> str:
     """What a person reads of a failure: the app's own sentence where it has a better one."""
-    make = SENTENCES.get(failure.code)
-    if make is None:
-        return failure.sentence
-    return make(failure.numbers) or failure.sentence
+    refusal = memory_refusal(failure)
+    if refusal is not None:
+        return refusal.sentence
+    return SENTENCES.get(failure.code, failure.sentence)
 
 
-def _memory_refused(numbers: Numbers) -> str | None:
-    needed, free = numbers.get("needed_bytes"), numbers.get("free_bytes")
-    if not isinstance(needed, int | float) or not isinstance(free, int | float):
+@dataclass(frozen=True, slots=True)
+class MemoryRefusal:
+    """What did not fit, in numbers.
+
+    Attributes:
+        pool: its name, such as "ram" or "gpu0"; empty where that was not told.
+        others_bytes: what other programs hold there; 0 where that was not told.
+        fitting_context_tokens: the longest context that would fit; 0 for none.
+    """
+
+    needed_bytes: int
+    free_bytes: int
+    pool: str = ""
+    others_bytes: int = 0
+    fitting_context_tokens: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """What a person reads."""
+        needed, free = gibibytes(self.needed_bytes, up=True), gibibytes(self.free_bytes, up=False)
+        said = f"Needs {needed}; {free} is free{_place_of(self.pool)}."
+        if self.others_bytes:
+            said += f" Other programs hold {gibibytes(self.others_bytes)}."
+        if self.fitting_context_tokens:
+            return f"{said} A context of {self.fitting_context_tokens:,} tokens would fit."
+        return f"{said} Choose a shorter context or a smaller model."
+
+
+def memory_refusal(failure: Failure) -> MemoryRefusal | None:
+    """The numbers of a refusal for want of memory; None for other failures, or without numbers."""
+    found = {name: _count(failure.numbers, name) for name in REFUSAL_NUMBERS}
+    needed, free = found["needed_bytes"], found["free_bytes"]
+    if failure.code != MEMORY_REFUSED or needed is None or free is None:
         return None
-    pool = numbers.get("pool")
-    where = f" in {pool}" if isinstance(pool, str) else ""
-    return (
-        f"Needs {gibibytes(needed)}; {gibibytes(free)} is free{where}. "
-        "Choose a shorter context or a smaller model."
+    pool = failure.numbers.get("pool")
+    return MemoryRefusal(
+        needed_bytes=needed,
+        free_bytes=free,
+        pool=pool if isinstance(pool, str) else "",
+        others_bytes=found["others_bytes"] or 0,
+        fitting_context_tokens=found["fitting_context_tokens"] or 0,
     )
 
 
-def _engine_died(_numbers: Numbers) -> str | None:
-    return "The engine stopped and was restarted. Your chat is intact."
+def _count(numbers: Numbers, name: str) -> int | None:
+    value = numbers.get(name)
+    return int(value) if isinstance(value, int | float) else None
 
 
-def _device_lost(_numbers: Numbers) -> str | None:
-    return "The device failed, so the engine was started again. Your chat is intact."
+def _place_of(pool: str) -> str:
+    if pool == "ram":
+        return " in memory"
+    if pool.startswith("gpu"):
+        return f" on GPU {pool.removeprefix('gpu')}".rstrip()
+    return f" in {pool}" if pool else ""
 
 
-def _protocol(_numbers: Numbers) -> str | None:
-    return "The app and its engine did not understand each other, so the engine was started again."
-
-
-SENTENCES: Final[Mapping[str, Callable[[Numbers], str | None]]] = MappingProxyType(
+SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        ENGINE_DIED: _engine_died,
-        "device-lost": _device_lost,
-        "memory-refused": _memory_refused,
-        "protocol": _protocol,
+        ENGINE_DIED: "The engine stopped and was restarted. Your chat is intact.",
+        "device-lost": "The device failed, so the engine was started again. Your chat is intact.",
+        "protocol": "The app and its engine did not understand each other, "
+        "so the engine was started again.",
     }
 )
 
 
-def gibibytes(count: float) -> str:
-    """Bytes as people read memory: ``13.1 GiB``, below one GiB ``98 MiB``."""
-    if count >= 2**30:
-        return f"{count / 2**30:.1f} GiB"
-    return f"{count / 2**20:.0f} MiB"
+def gibibytes(count: float, *, up: bool | None = None) -> str:
+    """Bytes as people read memory: ``13.1 GiB``, below one GiB ``98 MiB``.
+
+    Args:
+        up: None rounds to the nearest. Where two sizes are compared, what is needed is rounded up
+            and what is free down, so that what does not fit never looks as if it did.
+    """
+    unit, digits, name = (2**30, 1, "GiB") if count >= 2**30 else (2**20, 0, "MiB")
+    scaled = count / unit * 10**digits
+    if up is None:
+        return f"{count / unit:.{digits}f} {name}"
+    whole = math.ceil(scaled) if up else math.floor(scaled)
+    return f"{whole / 10**digits:.{digits}f} {name}"

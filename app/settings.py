@@ -18,6 +18,7 @@ import msgspec
 from app.directories import make_private
 from app.errors import SettingsInvalid
 from app.files import write_atomically
+from app.link.events import LoadWish
 from engine.protocol import Sampling
 
 Table = dict[str, Any]
@@ -67,14 +68,29 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         model_folders: folders besides the app's own in which checkpoints are looked for.
         theme: light, dark, or as the system is.
         text_scale: size of all text, 1 is the system's.
+        states_quota_gb: most GB of kept prompt states on disk, 0 keeps none there; None takes 20,
+            or a tenth of the free disk where that is less.
+        allow_8bit_kv: whether K and V may be kept in 8 bits where memory is short.
     """
 
     default_model: str | None = None
     model_folders: tuple[str, ...] = ()
     theme: Literal["system", "light", "dark"] = "system"
     text_scale: Annotated[float, msgspec.Meta(ge=0.5, le=3)] = 1.0
+    states_quota_gb: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None = None
+    allow_8bit_kv: bool = False
     sampling: SamplingSettings = SamplingSettings()
     window: WindowSettings = WindowSettings()
+
+    def to_wish(self) -> LoadWish:
+        """How a checkpoint is loaded unless a person asks for another way."""
+        return LoadWish(kv="full-or-fp8" if self.allow_8bit_kv else "full")
+
+    def engine_arguments(self) -> tuple[str, ...]:
+        """What is added to the command that starts the engine."""
+        if self.states_quota_gb is None:
+            return ()
+        return ("--state-quota-bytes", str(round(self.states_quota_gb * 1e9)))
 
 
 class SettingsFile:

@@ -66,7 +66,9 @@ def _run(places: Directories, command: EngineCommand) -> int:
     application = QApplication(["hearth"])
     application.setApplicationName("Hearth")
     application.setDesktopFileName("hearth")
-    whole = Application(application, places, SettingsFile(places.settings_file), command)
+    settings = SettingsFile(places.settings_file)
+    command = (*command, *settings.settings.engine_arguments())
+    whole = Application(application, places, settings, command)
     sys.excepthook = _hook(whole)
     # Windows has no such signals, and its pair of sockets would be a real connection.
     ends = None if sys.platform == "win32" else _SignalEnd(application.quit)

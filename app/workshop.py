@@ -8,18 +8,20 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 
 from app.chat.chats import Chats
+from app.chat.kept.following import KeptStates
 from app.chat.session import ChatServices
 from app.chat.store import open_store
 from app.chat.store_bridge import StoreBridge
 from app.chat.store_thread import StoreThread
 from app.directories import Directories
-from app.library.loaded import LoadedModel
+from app.library.loaded import USUAL, LoadedModel
 from app.link.bridge import EngineBridge
 from app.link.client import EngineClient
-from app.link.crash_guard import CrashGuard
+from app.link.deaths.crash_guard import CrashGuard
+from app.link.deaths.restart import RestartPolicy
 from app.link.engine_log import EngineLog
+from app.link.events import LoadWish
 from app.link.process import EngineCommand
-from app.link.restart import RestartPolicy
 from engine.protocol import Sampling
 
 
@@ -31,7 +33,12 @@ class Workshop(QObject):
     """
 
     def __init__(
-        self, places: Directories, command: EngineCommand, sampling: Sampling, parent: QObject
+        self,
+        places: Directories,
+        command: EngineCommand,
+        sampling: Sampling,
+        parent: QObject,
+        wish: LoadWish = USUAL,
     ) -> None:
         super().__init__(parent)
         self.notices: tuple[str, ...] = ()
@@ -47,9 +54,12 @@ class Workshop(QObject):
             on_event=self.bridge.on_event,
             restart=RestartPolicy(),
         )
-        self.model = LoadedModel(self.client, self.bridge, self)
+        self.model = LoadedModel(self.client, self.bridge, self, wish)
         services = ChatServices(self.store, self.client, self.bridge, self.model, sampling)
         self.chats = Chats(services, self)
+        self.kept = KeptStates(self.client, self.bridge, self.store, self)
+        self.chats.opened.connect(self.kept.tell_open)
+        self.chats.erased.connect(self.kept.clear)
 
     def start(self, chat: int | None) -> None:
         """Start the engine and show ``chat``, or the one that was used last."""

@@ -33,13 +33,16 @@ class Chats(QObject):
     """The chats of one data directory.
 
     Signals: ``listed`` the entries, ``shown`` the ChatSession to show, ``answering`` the ids of
-    chats with a running reply, ``trashed`` the entry that went to the trash.
+    chats with a running reply, ``opened`` those of chats that are shown or answering, ``trashed``
+    the entry that went to the trash, ``erased`` the id of a chat that is no more.
     """
 
     listed = Signal(object)
     shown = Signal(object)
     answering = Signal(object)
+    opened = Signal(object)
     trashed = Signal(object)
+    erased = Signal(object)
 
     def __init__(self, services: ChatServices, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -108,6 +111,19 @@ class Chats(QObject):
         self._services.store.ask(restore, self._on_listed)
         self.open(conversation)
 
+    def erase(self, conversation: int) -> None:
+        """Remove a chat of the trash for good, with what is kept of it."""
+
+        def erase(store: Store) -> Entries:
+            store.conversations.erase(conversation)
+            return store.conversations.entries()
+
+        def erased(entries: Entries) -> None:
+            self._on_listed(entries)
+            self.erased.emit(conversation)
+
+        self._services.store.ask(erase, erased)
+
     def refresh(self) -> None:
         """Read the list again."""
         self._services.store.ask(lambda store: store.conversations.entries(), self._on_listed)
@@ -148,6 +164,7 @@ class Chats(QObject):
         self.shown.emit(session)
         if before is not None and before is not session and not before.state.busy:
             self._forget(before)
+        self._tell_opened()
 
     def _forget(self, session: ChatSession) -> None:
         self._sessions.remove(session)
@@ -155,8 +172,14 @@ class Chats(QObject):
             self.current = None
         session.close()
         session.deleteLater()
+        self._tell_opened()
+
+    def _tell_opened(self) -> None:
+        there = (session.conversation for session in self._sessions)
+        self.opened.emit(frozenset(chat.id for chat in there if chat is not None))
 
     def _on_session_changed(self, _conversation: Conversation) -> None:
+        self._tell_opened()
         self.refresh()
 
     def _on_session_moved(self, _state: object) -> None:

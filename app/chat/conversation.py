@@ -48,6 +48,11 @@ class ReplyFacts:
         sampling: as it was asked for, not as the checkpoint completed it.
         seed: the seed that was drawn with, whoever chose it.
         stop_reason: a StopReason of the protocol.
+        resumed_tokens: of the prompt that came from a kept state; ``resumed_from`` is its Tier,
+            ``resumed_bytes`` were read in ``resumed_ms``; ``on_gpu`` says what the device was.
+        reason: the engine's word for why so little was resumed; None where it was not little.
+        dropped_messages: the oldest ones of the path to this reply, without the system message,
+            that the model did not see.
         problem: the sentence of a failure.
     """
 
@@ -59,6 +64,12 @@ class ReplyFacts:
     stop_reason: str | None = None
     prompt_tokens: int | None = None
     resumed_tokens: int | None = None
+    resumed_from: str | None = None
+    resumed_bytes: int | None = None
+    resumed_ms: float | None = None
+    on_gpu: bool | None = None
+    reason: str | None = None
+    dropped_messages: int | None = None
     completion_tokens: int | None = None
     timings: Timings | None = None
     problem: str | None = None
@@ -155,20 +166,45 @@ class Conversation:
         leaf = self.leaf if turn.id in self.turns else turn.id
         return replace(self, leaf=leaf, turns=MappingProxyType({**self.turns, turn.id: turn}))
 
+    def begins_with(self, reply: Turn) -> bool:
+        """Whether ``reply`` answers a first message."""
+        return reply.parent is not None and self.turns[reply.parent].parent is None
+
+    def left_out(self, turn: int | None) -> int:
+        """How many messages of the path to ``turn``, the oldest ones, no model sees any more."""
+        replies = (found.reply for found in self.path_to(turn))
+        return max((r.dropped_messages or 0 for r in replies if r is not None), default=0)
+
+    def first_seen(self, turn: int | None) -> int | None:
+        """The turn of the path to ``turn`` before which messages are left out; None for none."""
+        kept = self._kept(turn)
+        return kept[0][0].id if kept and kept[0][0].parent is not None else None
+
     def messages_to(self, turn: int | None) -> tuple[ChatMessage, ...]:
         """What is sent to the engine for a reply that follows ``turn``.
 
         The roles alternate, as templates demand: a reply without text is sent as an empty one,
-        and messages that were never replied to are sent as one, a blank line between them.
+        and messages that were never replied to are sent as one, a blank line between them. What
+        no longer fitted once is not sent again.
         """
-        found = [] if self.system is None else [ChatMessage(role="system", text=self.system)]
-        for message in map(_message, self.path_to(turn)):
-            if message.role == "user" and found and found[-1].role == "user":
-                joined = f"{found[-1].text}\n\n{message.text}"
-                found[-1] = ChatMessage(role="user", text=joined)
-            else:
-                found.append(message)
-        return tuple(found)
+        kept = self._kept(turn)
+        system = () if self.system is None else (ChatMessage(role="system", text=self.system),)
+        return (*system, *map(_message, kept))
+
+    def _kept(self, turn: int | None) -> list[tuple[Turn, ...]]:
+        """The turns of each message that is sent; the last one always is."""
+        messages = _messages(self.path_to(turn))
+        return messages[min(self.left_out(turn), len(messages) - 1) :] if messages else []
+
+
+def chat_name(conversation: int) -> str:
+    """The name under which the engine knows a conversation, and keeps its states."""
+    return str(conversation)
+
+
+def chat_of(name: str) -> int | None:
+    """The conversation that the engine calls ``name``; None where it is no name of ours."""
+    return int(name) if name.isascii() and name.isdigit() else None
 
 
 def with_turns(conversation: Conversation, turns: Iterable[Turn]) -> Conversation:
@@ -176,11 +212,23 @@ def with_turns(conversation: Conversation, turns: Iterable[Turn]) -> Conversatio
     return replace(conversation, turns=MappingProxyType({turn.id: turn for turn in turns}))
 
 
-def _message(turn: Turn) -> ChatMessage:
-    template_hash = turn.reply.template_hash if turn.reply is not None else None
+def _messages(path: Iterable[Turn]) -> list[tuple[Turn, ...]]:
+    """The turns of a path by the message that they are sent as."""
+    found: list[tuple[Turn, ...]] = []
+    for turn in path:
+        if turn.role == "user" and found and found[-1][-1].role == "user":
+            found[-1] = (*found[-1], turn)
+        else:
+            found.append((turn,))
+    return found
+
+
+def _message(turns: tuple[Turn, ...]) -> ChatMessage:
+    first = turns[0]
+    template_hash = first.reply.template_hash if first.reply is not None else None
     return ChatMessage(
-        role=turn.role,
-        text=whole_characters(turn.text),
-        ids=turn.ids if template_hash is not None else (),
+        role=first.role,
+        text=whole_characters("\n\n".join(turn.text for turn in turns)),
+        ids=first.ids if template_hash is not None else (),
         template_hash=template_hash,
     )

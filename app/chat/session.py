@@ -16,18 +16,20 @@ from app.chat.session_facts import (
     ChatState,
     Growth,
     Problem,
+    begun_facts,
     end_state,
     finished_facts,
     problem_of,
+    question_of,
 )
 from app.chat.store import Store
 from app.chat.store_bridge import StoreBridge
 from app.errors import AppError, EngineUnavailable
 from app.library.loaded import LoadedModel, ModelPhase, ModelState
 from app.link.bridge import EngineBridge
-from app.link.client import EngineClient, Question
+from app.link.client import EngineClient
 from app.text import whole_characters
-from engine.protocol import EngineMessage, Failure, Finished, Progress, Sampling, Tokens
+from engine.protocol import EngineMessage, Failure, Finished, Progress, Queued, Sampling, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +46,18 @@ class ChatServices:
 class ChatSession(QObject):
     """One chat. ``conversation`` is None until its first message is stored.
 
+    ``queued`` says what the message waits for inside the engine, None where it does not.
     ``unsaved`` is a message on its way to the disk, ``draft`` one that was typed and not sent.
     An edited message and its old version are siblings; both stay.
     Signals carry one record each: ``changed`` the Conversation after it changed, ``moved`` the
-    ChatState, ``added`` a user's Turn that was stored, ``grew`` a Growth, ``read`` a Progress of
-    the prompt, ``ended`` the finished Turn, ``failed`` a Problem.
+    ChatState, ``added`` a user's Turn that was stored, ``waits`` a Queued, ``grew`` a Growth,
+    ``read`` a Progress of the prompt, ``ended`` the finished Turn, ``failed`` a Problem.
     """
 
     changed = Signal(object)
     moved = Signal(object)
     added = Signal(object)
+    waits = Signal(object)
     grew = Signal(object)
     read = Signal(object)
     ended = Signal(object)
@@ -73,6 +77,7 @@ class ChatSession(QObject):
         self.draft = ""
         self.unsaved = ""
         self.state = ChatState.IDLE
+        self.queued: Queued | None = None
         services.model.changed.connect(self._on_model_changed)
 
     @property
@@ -175,20 +180,12 @@ class ChatSession(QObject):
             self._move(ChatState.IDLE)
             return
         sampling = self._services.sampling
-        facts = ReplyFacts(
-            model_name=model.name,
-            template_hash=model.template_hash,
-            sampling=sampling,
-            notes=model.notes,
-        )
+        plan = self._services.model.state.plan
+        facts = begun_facts(model, plan, sampling, conversation.left_out(user.id))
         reply = ReplyWriter(conversation.id, user.id, facts, self._services.store)
         try:
             self._request = self._services.client.generate(
-                Question(
-                    conversation.messages_to(user.id),
-                    date=conversation.date,
-                    sibling=conversation.next_sibling(user.id),
-                ),
+                question_of(conversation, user),
                 on_message=self._services.bridge.on_ui(lambda m: self._on_message(reply, m)),
                 sampling=sampling,
             )
@@ -209,7 +206,11 @@ class ChatSession(QObject):
         if self._closed or reply is not self._reply:
             return
         match message:
+            case Queued():
+                self.queued = message
+                self.waits.emit(message)
             case Progress():
+                self.queued = None
                 self.read.emit(message)
             case Tokens():
                 reply.add(message)
@@ -237,7 +238,7 @@ class ChatSession(QObject):
     def _end(
         self, reply: ReplyWriter, state: TurnState, content: ReplyContent, facts: ReplyFacts
     ) -> None:
-        self._reply = None
+        self._reply = self.queued = None
         reply.end(state, content, facts, self._on_turn_ended, self._on_not_ended)
 
     def _on_turn_begun(self, turn: Turn) -> None:

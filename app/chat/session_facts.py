@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from app.chat.conversation import ReplyFacts, TurnState
+from app.chat.conversation import Conversation, ReplyFacts, Turn, TurnState, chat_name
 from app.errors import ENGINE_DIED, failure_sentence
-from engine.protocol import Failure, Finished, Region
+from app.link.client import Question
+from engine.protocol import Failure, Finished, ModelFacts, PlanLine, Region, Sampling
 
 
 class ChatState(Enum):
@@ -52,6 +54,31 @@ class Problem:
     unsent: str | None = None
 
 
+def begun_facts(
+    model: ModelFacts, plan: Iterable[PlanLine], sampling: Sampling, left_out: int
+) -> ReplyFacts:
+    """What is known of a reply when it is asked for; ``left_out`` messages are not sent."""
+    return ReplyFacts(
+        model_name=model.name,
+        template_hash=model.template_hash,
+        sampling=sampling,
+        on_gpu=any(line.pool.startswith("gpu") for line in plan),
+        dropped_messages=left_out,
+        notes=model.notes,
+    )
+
+
+def question_of(conversation: Conversation, user: Turn) -> Question:
+    """What the engine is asked where a message of a chat shall be answered."""
+    return Question(
+        conversation.messages_to(user.id),
+        date=conversation.date,
+        sibling=conversation.next_sibling(user.id),
+        conversation=chat_name(conversation.id),
+        may_drop=True,
+    )
+
+
 def end_state(finished: Finished) -> TurnState:
     """How whole a reply is that ended like this."""
     states = {"stopped": TurnState.STOPPED, "failed": TurnState.FAILED}
@@ -59,7 +86,10 @@ def end_state(finished: Finished) -> TurnState:
 
 
 def finished_facts(facts: ReplyFacts, finished: Finished) -> ReplyFacts:
-    """What is kept of a reply that ended: ``facts`` with what the engine measured."""
+    """What is kept of a reply that ended: ``facts`` with what the engine measured.
+
+    ``facts.dropped_messages`` were not even sent; what the engine left out comes to them.
+    """
     return replace(
         facts,
         template_hash=finished.template_hash,
@@ -67,6 +97,11 @@ def finished_facts(facts: ReplyFacts, finished: Finished) -> ReplyFacts:
         stop_reason=finished.stop_reason,
         prompt_tokens=finished.prompt_tokens,
         resumed_tokens=finished.resumed_tokens,
+        resumed_from=finished.resumed_from,
+        resumed_bytes=finished.resumed_bytes,
+        resumed_ms=finished.resumed_ms,
+        reason=finished.reason,
+        dropped_messages=(facts.dropped_messages or 0) + finished.dropped_messages,
         completion_tokens=len(finished.ids),
         timings=finished.timings,
         notes=tuple(dict.fromkeys((*facts.notes, *finished.notes))),

@@ -13,11 +13,12 @@ from app.chat.blocks.text_blocks import Block
 from app.chat.blocks.waiting_line import WaitingLine
 from app.chat.blocks.words import status_text, words_of
 from app.chat.conversation import Turn, TurnState
+from app.chat.kept.words import LEFT_OUT, reading_words, resume_words, waiting_words
 from app.chat.session import ChatSession
 from app.chat.session_facts import ChatState, Growth, Problem
 from app.chat.transcript import Transcript
 from app.library.loaded import ModelPhase, ModelState
-from engine.protocol import Progress
+from engine.protocol import Progress, Queued
 
 
 class SessionView(QObject):
@@ -42,6 +43,7 @@ class SessionView(QObject):
         self._last_status: StatusLine | None = None
         self._unsaved: Block | None = None
         self._said: set[str] = set()
+        self._first_seen: int | None = None
 
     def show(self, session: ChatSession) -> None:
         """Show ``session`` instead of what is shown."""
@@ -49,7 +51,9 @@ class SessionView(QObject):
         self._waiting = self._last_status = self._unsaved = None
         self._said.clear()
         self._transcript.clear()
-        path = session.conversation.path() if session.conversation is not None else ()
+        chat = session.conversation
+        path = chat.path() if chat is not None else ()
+        self._first_seen = chat.first_seen(chat.leaf) if chat is not None else None
         blocks = [block for turn in path for block in self._blocks_of(turn)]
         self._column.add(blocks)
         self._show_actions(blocks)
@@ -86,12 +90,13 @@ class SessionView(QObject):
     # Blocks of stored turns ----------------------------------------------------------------------
 
     def _blocks_of(self, turn: Turn) -> list[Block]:
+        cut: list[Block] = [self._make.note(LEFT_OUT)] if turn.id == self._first_seen else []
         if turn.role != "assistant":
-            return [self._make.user_turn(turn.text)]
+            return [*cut, self._make.user_turn(turn.text)]
         if turn.state is TurnState.STREAMING:
-            return []
+            return cut
         blocks: list[Block] = [self._make.reply_turn(turn.text)] if turn.text else []
-        return [*blocks, *self._notes_of(turn), self._end_of(turn)]
+        return [*cut, *blocks, *self._notes_of(turn), self._end_of(turn)]
 
     def _notes_of(self, turn: Turn) -> list[Block]:
         """What should be known of a reply and was not yet said in this chat."""
@@ -104,7 +109,10 @@ class SessionView(QObject):
         """What stands under a reply: its facts, or why there is not more of it."""
         if turn.state is TurnState.FAILED and turn.reply is not None and turn.reply.problem:
             return self._make.note(f"Not finished: {turn.reply.problem}")
-        return self._make.status_line(status_text(turn))
+        chat = self._session.conversation if self._session is not None else None
+        begins = chat is not None and chat.begins_with(turn)
+        resume = resume_words(turn.reply, begins=begins) if turn.reply is not None else None
+        return self._make.status_line(status_text(turn), resume)
 
     def _show_actions(self, blocks: list[Block]) -> None:
         """The actions stand under the last reply only."""
@@ -124,6 +132,7 @@ class SessionView(QObject):
             for signal, slot in (
                 (one.added, self._on_added),
                 (one.moved, self._on_moved),
+                (one.waits, self._on_waits),
                 (one.grew, self._on_grew),
                 (one.read, self._on_read),
                 (one.ended, self._on_ended),
@@ -146,6 +155,9 @@ class SessionView(QObject):
     def _on_moved(self, _state: ChatState) -> None:
         self._show_waiting()
 
+    def _on_waits(self, _queued: Queued) -> None:
+        self._show_waiting()
+
     def _on_grew(self, growth: Growth) -> None:
         if growth.region == "answer":
             self._end_waiting()
@@ -155,16 +167,26 @@ class SessionView(QObject):
 
     def _on_read(self, progress: Progress) -> None:
         if self._waiting is not None and progress.total > 0:
-            share = f"{progress.done / progress.total:.0%}".replace("%", " %")
-            self._waiting.say(f"Reading {progress.total:,} tokens, {share}")
+            self._waiting.say(reading_words(progress))
 
     def _on_ended(self, turn: Turn) -> None:
         self._end_waiting()
         self._transcript.end_reply(turn.text)
+        if self._cut_moved():
+            return
         if turn.state is not TurnState.FAILED:
             ends = [*self._notes_of(turn), self._end_of(turn)]
             self._column.add(ends)
             self._show_actions(ends)
+
+    def _cut_moved(self) -> bool:
+        """Show the chat anew where a reply no longer saw all that the one before it did."""
+        session = self._session
+        chat = session.conversation if session is not None else None
+        if session is None or chat is None or chat.first_seen(chat.leaf) == self._first_seen:
+            return False
+        self.show(session)
+        return True
 
     def _on_failed(self, problem: Problem) -> None:
         self._end_waiting()
@@ -196,7 +218,7 @@ class SessionView(QObject):
         if state is ChatState.WAITING:
             self._say_waiting(self._waiting_words())
         elif state is ChatState.READING:
-            self._say_waiting("Reading")
+            self._say_waiting(self._reading_words())
         elif state is ChatState.IDLE:
             self._end_waiting()
 
@@ -208,6 +230,11 @@ class SessionView(QObject):
                 return "Waiting for a model"
             case _:
                 return "Reading"
+
+    def _reading_words(self) -> str:
+        """What a message that the engine has waits for, or that it is being read."""
+        queued = self._session.queued if self._session is not None else None
+        return "Reading" if queued is None else waiting_words(queued, self._model.streams)
 
     def _say_waiting(self, words: str) -> None:
         if self._waiting is None:

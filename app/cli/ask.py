@@ -9,15 +9,17 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from app.chat.conversation import Conversation
+from app.chat.conversation import Conversation, chat_name
+from app.chat.kept.words import left_out_words
 from app.chat.store import Store, open_store
 from app.cli.chat_log import ReplyLog, open_chat
-from app.cli.engine import MakeCommand, chosen_model, installed, started_engine
+from app.cli.engine import MakeCommand, chosen_model, installed, own_command, started_engine
 from app.cli.options import AskOptions
 from app.cli.output import Output
 from app.cli.reply import RunningReply
@@ -30,6 +32,9 @@ from app.settings import Settings, SettingsFile
 from engine.protocol import MAX_FRAME_BYTES, ChatMessage, Finished, Loaded, Sampling
 
 EXIT_INTERRUPTED: Final = 130
+SETTLE_S: Final = 10.0
+"""How long a stored chat's state may take to get to the disk after the reply is printed."""
+
 QUESTION_BYTES: Final = MAX_FRAME_BYTES // 2
 """Twice as much fits into a frame, so a stored question can always be sent."""
 
@@ -43,7 +48,9 @@ class AskReport(msgspec.Struct, frozen=True, kw_only=True):
     """What ``--json`` prints; null where nothing was measured.
 
     ``ttft_ms`` counts from the request's arrival in the engine, with the model loaded, to the first
-    token; rates are tokens a second.
+    token; rates are tokens a second. ``resumed_tokens`` of the prompt came from a state kept on
+    ``resumed_from`` (device, host, disk or none); ``reason`` says why where that is little.
+    ``dropped_messages`` of the chat, the oldest, no longer fit and were not seen by the model.
     """
 
     text: str
@@ -52,6 +59,11 @@ class AskReport(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     completion_tokens: int
     resumed_tokens: int
+    resumed_from: str
+    resumed_bytes: int
+    resumed_ms: float
+    reason: str | None
+    dropped_messages: int
     ttft_ms: float | None
     load_ms: float | None
     prefill_tok_s: float | None
@@ -78,15 +90,20 @@ def ask(options: AskOptions, places: Directories, make_command: MakeCommand, out
             store = stack.enter_context(opened_store(places, output))
             chat = open_chat(store, options.chat, options.system)
         path = model_path(options, chat, settings, places)
-        engine = stack.enter_context(started_engine(places, make_command(places.data)))
-        loaded = engine.load(path)
+        command = own_command(places, settings, make_command)
+        engine = stack.enter_context(started_engine(places, command))
+        loaded = engine.load(path, settings.to_wish())
         sampling = sampling_of(options, settings.sampling.to_sampling())
         log = None
         if store is not None and chat is not None:
-            log = ReplyLog(store, chat, prompt, loaded.model, sampling)
+            log = ReplyLog(store, chat, prompt, loaded, sampling)
+            engine.client.open_chats([chat_name(chat.id)])
         reply = RunningReply(engine.client, output, log, streams=not options.json)
         finished = reply.run(question_of(options, prompt, log), sampling)
-        report(options, loaded, finished, output)
+        left_out = log.left_out if log is not None else 0
+        report(options, loaded, finished, left_out, output)
+        if log is not None and not reply.interrupted:
+            engine.settle(SETTLE_S)
         return EXIT_INTERRUPTED if reply.interrupted else 0
 
 
@@ -152,11 +169,7 @@ def sampling_of(options: AskOptions, usual: Sampling) -> Sampling:
 def question_of(options: AskOptions, prompt: str, log: ReplyLog | None) -> Question:
     """What the engine is asked."""
     if log is not None:
-        conversation = log.conversation
-        messages = conversation.messages_to(log.question.id)
-        return Question(
-            messages, date=conversation.date, sibling=log.sibling, thinking=options.thinking
-        )
+        return replace(log.question(), thinking=options.thinking)
     if options.raw:
         return Question(raw=prompt)
     system = () if options.system is None else (ChatMessage(role="system", text=options.system),)
@@ -164,21 +177,25 @@ def question_of(options: AskOptions, prompt: str, log: ReplyLog | None) -> Quest
     return Question(messages, thinking=options.thinking)
 
 
-def report(options: AskOptions, loaded: Loaded, finished: Finished, output: Output) -> None:
+def report(
+    options: AskOptions, loaded: Loaded, finished: Finished, left_out: int, output: Output
+) -> None:
     """End the reply; with ``--json`` print the object. Notes go to stderr."""
     if options.json:
-        output.json(ask_report(loaded, finished))
+        output.json(ask_report(loaded, finished, left_out))
     else:
         output.end_text()
     notes = dict.fromkeys((*loaded.model.notes, *finished.notes))
     if finished.stop_reason in END_NOTES:
         notes[END_NOTES[finished.stop_reason]] = None
+    if left_out:
+        notes[left_out_words(left_out)] = None
     for note in notes:
         output.note(note)
 
 
-def ask_report(loaded: Loaded, finished: Finished) -> AskReport:
-    """The object that ``--json`` prints."""
+def ask_report(loaded: Loaded, finished: Finished, left_out: int) -> AskReport:
+    """The object that ``--json`` prints; ``left_out`` messages were not seen by the model."""
     timings = finished.timings
     read_tokens = finished.prompt_tokens - finished.resumed_tokens
     return AskReport(
@@ -188,6 +205,11 @@ def ask_report(loaded: Loaded, finished: Finished) -> AskReport:
         prompt_tokens=finished.prompt_tokens,
         completion_tokens=len(finished.ids),
         resumed_tokens=finished.resumed_tokens,
+        resumed_from=finished.resumed_from,
+        resumed_bytes=finished.resumed_bytes,
+        resumed_ms=finished.resumed_ms,
+        reason=finished.reason,
+        dropped_messages=left_out,
         ttft_ms=timings.first_token_ms,
         load_ms=loaded.load_ms,
         prefill_tok_s=per_second(read_tokens, timings.prefill_ms),

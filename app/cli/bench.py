@@ -22,6 +22,7 @@ from app.cli.engine import (
     StartedEngine,
     chosen_model,
     installed,
+    own_command,
     started_engine,
 )
 from app.cli.options import BenchOptions
@@ -90,8 +91,9 @@ def bench(
         stack.enter_context(DirectoryLock(places.lock_file, "hearth bench"))
         catalogue = installed(places, settings).catalogue
         path = chosen_model(options.model, None, settings, catalogue)
-        engine = stack.enter_context(started_engine(places, make_command(places.data)))
-        engine.load(path)
+        command = own_command(places, settings, make_command)
+        engine = stack.enter_context(started_engine(places, command))
+        engine.load(path, settings.to_wish())
         report = measure(options, engine, path, peer)
     if options.json:
         output.json(report)

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from app.chat.conversation import Conversation, ReplyContent, ReplyFacts, Turn, TurnState
+from app.chat.conversation import Conversation, ReplyContent, Turn, TurnState
+from app.chat.session_facts import begun_facts, end_state, finished_facts, question_of
 from app.chat.store import Store
 from app.errors import InputInvalid
-from engine.protocol import Failure, Finished, ModelFacts, Region, Sampling, Tokens
+from app.link.client import Question
+from engine.protocol import Failure, Finished, Loaded, Region, Sampling, Tokens
 
 WRITE_S: Final = 0.4
-
-STATES: Final = {"stopped": TurnState.STOPPED, "failed": TurnState.FAILED}
 
 
 def open_chat(store: Store, name: str, system: str | None) -> Conversation:
@@ -45,7 +45,7 @@ class ReplyLog:
         store: Store,
         conversation: Conversation,
         prompt: str,
-        model: ModelFacts,
+        loaded: Loaded,
         sampling: Sampling,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -54,20 +54,24 @@ class ReplyLog:
         self._clock = clock
         self._texts: dict[Region, list[str]] = {"answer": [], "thinking": [], "tool": []}
         self._ids: list[int] = []
-        self._facts = ReplyFacts(
-            model_name=model.name, template_hash=model.template_hash, sampling=sampling
-        )
         question = store.turns.add_user(conversation.id, conversation.leaf, prompt)
-        store.conversations.set_model(conversation.id, model.path)
+        store.conversations.set_model(conversation.id, loaded.model.path)
         self.conversation = store.conversations.read(conversation.id)
-        self.question = question
+        left_out = self.conversation.left_out(question.id)
+        self._facts = begun_facts(loaded.model, loaded.plan, sampling, left_out)
+        self._question = question
         self._turn: Turn = store.turns.begin_reply(conversation.id, question.id, self._facts)
         self._written = clock()
 
     @property
-    def sibling(self) -> int:
-        """The reply's number among the replies to its question."""
-        return self._turn.sibling
+    def left_out(self) -> int:
+        """How many of the oldest messages the model did not see; known once it has finished."""
+        return self._facts.dropped_messages or 0
+
+    def question(self) -> Question:
+        """What the engine is asked."""
+        # Asked of the chat as it was before the reply's row, whose number is the sibling's.
+        return question_of(self.conversation, self._question)
 
     def add(self, tokens: Tokens) -> None:
         """Take newly generated text; raises StoreError when it cannot be written."""
@@ -80,19 +84,8 @@ class ReplyLog:
     def finish(self, finished: Finished) -> None:
         """Store the whole reply and how it came to be."""
         content = ReplyContent(finished.text, finished.thinking_text, finished.ids)
-        facts = replace(
-            self._facts,
-            template_hash=finished.template_hash,
-            seed=finished.seed,
-            stop_reason=finished.stop_reason,
-            prompt_tokens=finished.prompt_tokens,
-            resumed_tokens=finished.resumed_tokens,
-            completion_tokens=len(finished.ids),
-            timings=finished.timings,
-            notes=finished.notes,
-        )
-        state = STATES.get(finished.stop_reason, TurnState.WHOLE)
-        self._store.turns.end_reply(self._turn.id, state, content, facts)
+        self._facts = finished_facts(self._facts, finished)
+        self._store.turns.end_reply(self._turn.id, end_state(finished), content, self._facts)
 
     def fail(self, failure: Failure) -> None:
         """Store what came before the engine failed."""

@@ -10,20 +10,21 @@ from pathlib import Path
 from typing import Final
 
 from app.directories import Directories, directories
-from app.errors import AppError, EngineUnavailable, InputInvalid, ModelUnknown
+from app.errors import AppError, EngineRefused, EngineUnavailable, InputInvalid, ModelUnknown
 from app.library.catalogue import ENDING, Catalogue
 from app.library.folders import Look, is_published, look
 from app.link.client import EngineClient, LinkLimits
-from app.link.crash_guard import CrashGuard
+from app.link.deaths.crash_guard import CrashGuard
 from app.link.engine_log import EngineLog
-from app.link.events import EngineEvent
+from app.link.events import EngineEvent, LoadWish
 from app.link.mailbox import Mailbox
 from app.link.process import EngineCommand
 from app.settings import Settings
-from engine.protocol import Loaded, Welcome
+from engine.protocol import Loaded, Settled, Welcome
 
 MakeCommand = Callable[[Path], EngineCommand]
 ANSWER_LIMIT_S: Final = 60.0
+SETTLE_GRACE_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,25 @@ class StartedEngine:
     client: EngineClient
     welcome: Welcome
 
-    def load(self, path: Path) -> Loaded:
+    def load(self, path: Path, wish: LoadWish | None = None) -> Loaded:
         """Load a checkpoint and wait; raises EngineRefused or EngineUnavailable."""
         with Mailbox() as box:
-            self.client.load(path, on_message=box.put)
+            self.client.load(path, on_message=box.put, wish=wish)
             return box.answer(Loaded)
+
+    def settle(self, most_s: float) -> None:
+        """Wait until what was kept is written, at most so long; Ctrl+C ends the wait.
+
+        Nothing is lost for good where it is not: it is read again once.
+        """
+        try:
+            with Mailbox() as box:
+                self.client.settle(1000 * most_s, on_message=box.put)
+                box.answer(Settled, most_s + SETTLE_GRACE_S)
+        except KeyboardInterrupt:
+            self.client.kill()
+        except (EngineUnavailable, EngineRefused):
+            return
 
 
 @contextlib.contextmanager
@@ -90,6 +105,13 @@ def _engine(places: Directories, command: EngineCommand) -> Iterator[StartedEngi
 
 def _nobody_listens(_event: EngineEvent) -> None:
     """A command learns of a death through the request that it waits for."""
+
+
+def own_command(
+    places: Directories, settings: Settings, make_command: MakeCommand
+) -> EngineCommand:
+    """The command of an engine that works on the profile as its settings say."""
+    return (*make_command(places.data), *settings.engine_arguments())
 
 
 def installed(places: Directories, settings: Settings) -> Look:

@@ -20,14 +20,14 @@ from types import TracebackType
 from typing import Final
 
 from app.errors import EngineUnavailable, ModelHeldBack
-from app.link.crash_guard import CrashGuard, LoadTrack
+from app.link.deaths.crash_guard import CrashGuard, LoadTrack
+from app.link.deaths.restart import RestartPolicy
 from app.link.dispatch import Dispatch, PendingRequests
 from app.link.engine_log import EngineLog
 from app.link.events import LoadChoice, LoadWish, OnEvent, OnMessage
 from app.link.lives import EngineLives
 from app.link.process import EngineCommand
 from app.link.requests import EngineRequests
-from app.link.restart import RestartPolicy
 from engine.protocol import (
     Cancel,
     ChatMessage,

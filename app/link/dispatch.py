@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from app.errors import ENGINE_DIED
-from app.link.crash_guard import LoadTrack
+from app.link.deaths.crash_guard import LoadTrack
 from app.link.events import (
     LAST_MESSAGES,
     EngineDied,

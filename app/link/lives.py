@@ -14,10 +14,10 @@ from typing import Final
 
 from app.errors import EngineUnavailable
 from app.link.connection import Connection
+from app.link.deaths.restart import RestartPolicy
 from app.link.engine_log import EngineLog
 from app.link.outcome import ProcessOutcome
 from app.link.process import EngineCommand, EngineProcess
-from app.link.restart import RestartPolicy
 from engine.protocol import AppMessage, EngineMessage, Finished, Welcome
 
 WAIT_S: Final = 0.2

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from app.errors import AppError, EngineUnavailable, RequestTooLarge
-from app.link.crash_guard import LoadTrack
+from app.link.deaths.crash_guard import LoadTrack
 from app.link.dispatch import PendingRequests
 from app.link.events import OnMessage
 from engine.protocol import (

@@ -25,7 +25,8 @@ from tests.helpers.hearth import ROOT, Ended, command, hearth, started_hearth
 SLOW = Script(reply="word", times=2000, words_per_s=100)
 KEYS = [
     "text", "thinking_text", "token_ids", "prompt_tokens", "completion_tokens", "resumed_tokens",
-    "ttft_ms", "load_ms", "prefill_tok_s", "decode_tok_s", "stop_reason", "model", "seed",
+    "resumed_from", "resumed_bytes", "resumed_ms", "reason", "dropped_messages", "ttft_ms",
+    "load_ms", "prefill_tok_s", "decode_tok_s", "stop_reason", "model", "seed",
 ]  # fmt: skip
 
 

@@ -21,9 +21,9 @@ from app.errors import (
     RequestTooLarge,
 )
 from app.link.client import LinkLimits, Question
+from app.link.deaths.restart import RestartPolicy
 from app.link.events import LoadWish, TiersChanged
 from app.link.mailbox import Mailbox
-from app.link.restart import RestartPolicy
 from app.lock import start_time
 from engine.protocol import (
     MAX_FRAME_BYTES,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.directories import directories
 from app.library.loaded import ModelPhase
-from app.link.crash_guard import CrashGuard
+from app.link.deaths.crash_guard import CrashGuard
 from tests.helpers.qt import wait_until
 from tests.helpers.window import TestWindow
 

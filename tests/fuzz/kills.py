@@ -20,12 +20,12 @@ from pathlib import Path
 
 from app.errors import EngineUnavailable
 from app.link.client import EngineClient, Question
-from app.link.crash_guard import CrashGuard
+from app.link.deaths.crash_guard import CrashGuard
+from app.link.deaths.restart import RestartPolicy
 from app.link.engine_log import EngineLog
 from app.link.events import EngineDied, EngineEvent, EngineReady
 from app.link.mailbox import Mailbox
 from app.link.process import EngineCommand, engine_command
-from app.link.restart import RestartPolicy
 from app.lock import start_time
 from engine.protocol import ChatMessage, Failure, Finished, Loaded, Progress, Sampling, Tokens
 from tests.helpers.fake_engine import Script, fake_command

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from app.link.client import EngineClient, LinkLimits, Question
-from app.link.crash_guard import CrashGuard
+from app.link.deaths.crash_guard import CrashGuard
+from app.link.deaths.restart import RestartPolicy
 from app.link.engine_log import EngineLog
 from app.link.events import EngineDied, EngineEvent, EngineReady
 from app.link.mailbox import Mailbox
 from app.link.process import EngineCommand
-from app.link.restart import RestartPolicy
 from engine.protocol import ChatMessage, EngineMessage, Loaded, Sampling
 from tests.helpers.fake_engine import Script, fake_command
 

@@ -7,6 +7,7 @@ from app.chat.blocks.inline_error import ErrorFacts, InlineError
 from app.chat.blocks.remarks import Note, StatusLine
 from app.chat.blocks.text_blocks import Prose, UserBubble
 from app.chat.blocks.waiting_line import WaitingLine
+from app.chat.kept.words import ResumeWords
 from app.look.icons import Icons
 from app.look.theme import Look
 
@@ -27,9 +28,9 @@ class BlockMaker:
         """A reply."""
         return Prose(self._look, self._column, text)
 
-    def status_line(self, text: str) -> StatusLine:
-        """The facts of a reply."""
-        return StatusLine(self._look, self._icons, self._column, text)
+    def status_line(self, text: str, resume: ResumeWords | None = None) -> StatusLine:
+        """The facts of a reply, and how its prompt was resumed."""
+        return StatusLine(self._look, self._icons, self._column, text, resume)
 
     def note(self, text: str) -> Note:
         """One quiet sentence."""

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from app.chat.blocks.resume_chip import ResumeChip
 from app.chat.blocks.text_blocks import Block
+from app.chat.kept.words import ResumeWords
 from app.look.icons import Icons
 from app.look.theme import Look, Role
 from app.widgets.icon_button import IconButton
@@ -30,14 +32,25 @@ class TurnAction:
 
 
 class StatusLine(Block):
-    """The facts of a finished reply in one line; below it the room of the turn's actions."""
+    """The facts of a finished reply in one line; below it the room of the turn's actions.
+
+    ``chip`` stands at the line's end, or below it where there is no room beside the text.
+    """
 
     gap = 8
 
-    def __init__(self, look: Look, icons: Icons, column: QWidget, text: str) -> None:
+    def __init__(
+        self,
+        look: Look,
+        icons: Icons,
+        column: QWidget,
+        text: str,
+        resume: ResumeWords | None = None,
+    ) -> None:
         super().__init__(look, column)
         self._icons = icons
         self.text = text
+        self.chip = ResumeChip(look, resume, self) if resume is not None else None
         self._buttons: list[IconButton] = []
         self.setAccessibleName(text)
 
@@ -68,10 +81,25 @@ class StatusLine(Block):
         """The actions stand at the bottom."""
         self._place_buttons()
 
-    def lay_out(self, width: int) -> int:  # noqa: ARG002 - one line at any width
+    def lay_out(self, width: int) -> int:
         """Room for the line and for the actions, which never move what is below."""
         theme = self.look.theme
-        return theme.px(STATUS_HEIGHT) + theme.px(4) + theme.px(ACTION_HEIGHT)
+        height = theme.px(STATUS_HEIGHT) + self._place_chip(width)
+        return height + theme.px(4) + theme.px(ACTION_HEIGHT)
+
+    def _place_chip(self, width: int) -> int:
+        """Put the chip beside the text or below it; how much room that takes below."""
+        if self.chip is None:
+            return 0
+        theme = self.look.theme
+        size = self.chip.sizeHint()
+        self.chip.resize(min(size.width(), width), size.height())
+        text = QFontMetricsF(theme.font(Role.CAPTION)).horizontalAdvance(self.text)
+        if text + theme.px(16) + size.width() <= width:
+            self.chip.move(width - size.width(), 0)
+            return 0
+        self.chip.move(0, theme.px(STATUS_HEIGHT) + theme.px(2))
+        return theme.px(2) + size.height()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Caption text, elided at the end."""

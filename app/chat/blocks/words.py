@@ -64,8 +64,6 @@ def status_text(turn: Turn) -> str:
         f"first token {_first_token(facts)}",
         _ending(turn, facts),
     ]
-    if facts.resumed_tokens and facts.prompt_tokens:
-        parts.append(f"resumed {facts.resumed_tokens:,} of {facts.prompt_tokens:,} tokens")
     return BETWEEN.join(parts)
 
 

@@ -45,6 +45,10 @@ class ConversationTable:
         wanted = whole_characters(title)
         return tuple(entry for entry in self.entries() if entry.title == wanted)
 
+    def every_id(self) -> tuple[int, ...]:
+        """Every conversation that is there, those in the trash too."""
+        return tuple(row["id"] for row in self._database.read("SELECT id FROM conversation"))
+
     def create(
         self, *, title: str | None = None, system: str | None = None, model: str | None = None
     ) -> Conversation:

@@ -16,7 +16,7 @@ from typing import Final
 
 from app.errors import StoreDamaged, StoreError, StoreFull
 
-Value = str | int | bytes | None
+Value = str | int | float | bytes | None
 BUSY_MS: Final = 5000
 DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
@@ -117,6 +117,9 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise _from_sqlite(error, self._path) from error
+        except UnicodeDecodeError as error:
+            # SQLite quotes a damaged statement, and Python cannot read the quotation.
+            raise StoreDamaged(f"The file {self._path} is damaged.") from error
 
 
 def _from_sqlite(error: sqlite3.Error, path: Path) -> StoreError:

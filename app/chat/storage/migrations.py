@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 from typing import Final
 
 from app.chat.storage.database import Database
-from app.chat.storage.schema import APPLICATION_ID, CREATE, VERSION
+from app.chat.storage.schema import APPLICATION_ID, CREATE, STEPS, VERSION
 from app.errors import StoreError, StoreNewer
 
 Statements = Sequence[str]
@@ -34,7 +33,7 @@ class Schema:
     steps: Mapping[int, Statements]
 
 
-CURRENT: Final = Schema(VERSION, CREATE, MappingProxyType({}))
+CURRENT: Final = Schema(VERSION, CREATE, STEPS)
 
 
 def migrate(database: Database, schema: Schema = CURRENT) -> str | None:

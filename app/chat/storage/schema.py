@@ -1,4 +1,4 @@
-"""Version 1 of the store's tables.
+"""Version 2 of the store's tables, and how an older one becomes it.
 
     conversation   one row a conversation; ``leaf`` is the end of the shown path
     turn           the tree: each row knows its parent and its number among its siblings
@@ -13,9 +13,11 @@ Times are milliseconds since 1970, UTC. Lists and records are JSON.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 APPLICATION_ID: Final = 0x48727468  # "Hrth"
 
 CREATE: Final = (
@@ -63,6 +65,12 @@ CREATE: Final = (
         stop_reason TEXT,
         prompt_tokens INTEGER,
         resumed_tokens INTEGER,
+        resumed_from TEXT,
+        resumed_bytes INTEGER,
+        resumed_ms REAL,
+        on_gpu INTEGER,
+        reason TEXT,
+        dropped_messages INTEGER,
         completion_tokens INTEGER,
         timings TEXT,
         problem TEXT,
@@ -88,3 +96,17 @@ CREATE: Final = (
     """,
     "CREATE INDEX turn_blob_content ON turn_blob (sha256)",
 )
+
+STEPS: Final[Mapping[int, Sequence[str]]] = MappingProxyType(
+    {
+        1: (
+            "ALTER TABLE reply ADD COLUMN resumed_from TEXT",
+            "ALTER TABLE reply ADD COLUMN resumed_bytes INTEGER",
+            "ALTER TABLE reply ADD COLUMN resumed_ms REAL",
+            "ALTER TABLE reply ADD COLUMN on_gpu INTEGER",
+            "ALTER TABLE reply ADD COLUMN reason TEXT",
+            "ALTER TABLE reply ADD COLUMN dropped_messages INTEGER",
+        ),
+    }
+)
+"""By the version they start from, statements that lead to the next one."""

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.chat.conversation import Conversation, ReplyFacts, Turn, TurnState, with_turns
+from app.chat.conversation import (
+    Conversation,
+    ReplyFacts,
+    Turn,
+    TurnState,
+    chat_name,
+    chat_of,
+    with_turns,
+)
 from app.text import NEW_CHAT, TITLE_CHARACTERS, title_of, whole_characters
 from engine.protocol import Role
 
@@ -122,3 +132,54 @@ def test_a_title_is_short_and_on_one_line(text: str) -> None:
     title = title_of(text)
     assert 0 < len(title) <= TITLE_CHARACTERS
     assert title == " ".join(title.split())
+
+
+def reply(number: int, parent: int, dropped: int | None, n: int = 0) -> Turn:
+    facts = ReplyFacts(dropped_messages=dropped)
+    made = turn(number, parent, "assistant", f"answer {number}", n)
+    return dataclasses.replace(made, reply=facts)
+
+
+FULL = conversation(
+    turn(1, None, "user", "a"),
+    turn(2, 1, "user", "never answered"),
+    reply(3, 2, None),
+    turn(4, 3, "user", "b"),
+    reply(5, 4, 0),
+    turn(6, 5, "user", "c"),
+    reply(7, 6, 2),
+    turn(8, 7, "user", "d"),
+    reply(9, 6, 0, n=1),
+    turn(10, 5, "user", "c, edited", n=1),
+    leaf=8,
+    system="S",
+)
+
+
+def test_what_no_longer_fitted_once_is_not_sent_again_on_that_path() -> None:
+    assert [m.text for m in FULL.messages_to(8)] == ["S", "b", "answer 5", "c", "answer 7", "d"]
+    assert FULL.left_out(8) == 2
+    assert FULL.first_seen(8) == 4
+
+
+def test_other_paths_still_send_all_of_theirs() -> None:
+    for leaf in (6, 9, 10):
+        assert FULL.left_out(leaf) == 0
+        assert FULL.first_seen(leaf) is None
+        assert [m.text for m in FULL.messages_to(leaf)][:2] == ["S", "a\n\nnever answered"]
+
+
+def test_whatever_the_count_says_the_last_message_is_sent() -> None:
+    odd = conversation(turn(1, None, "user", "a"), reply(2, 1, 9), leaf=2, system="S")
+    assert [m.text for m in odd.messages_to(2)] == ["S", "answer 2"]
+    assert conversation(system="S").first_seen(None) is None
+
+
+def test_a_reply_to_a_first_message_begins_its_chat() -> None:
+    assert BRANCHED.begins_with(BRANCHED.turns[2])
+    assert not BRANCHED.begins_with(BRANCHED.turns[5])
+
+
+def test_the_engines_name_of_a_chat_leads_back_to_it() -> None:
+    assert chat_of(chat_name(1204)) == 1204
+    assert chat_of("of another program") is None

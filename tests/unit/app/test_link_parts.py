@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from app.errors import failure_sentence
-from app.link.crash_guard import CrashGuard, LoadTrack
+from app.link.deaths.crash_guard import CrashGuard, LoadTrack
+from app.link.deaths.restart import BACK_OFF_S, RestartPolicy
 from app.link.engine_log import EngineLog
 from app.link.events import LoadChoice, LoadWish
 from app.link.outcome import ProcessOutcome
 from app.link.process import engine_command, engine_environment
-from app.link.restart import BACK_OFF_S, RestartPolicy
 from engine.protocol import Failure
 
 

@@ -11,12 +11,14 @@ from app.chat.conversation import TurnState
 from app.chat.store import Store, open_store
 from app.cli.chat_log import WRITE_S, ReplyLog, open_chat
 from app.errors import InputInvalid, StoreFull
-from engine.protocol import Failure, Finished, ModelFacts, Sampling, Timings, Tokens
+from engine.protocol import Failure, Finished, Loaded, ModelFacts, Sampling, Timings, Tokens
 
 MODEL = ModelFacts(
     name="m", path="/m.gguf", architecture="a", context_tokens=1, vocabulary=1, file_bytes=1,
     format="f", has_template=True, template_hash="t",
 )  # fmt: skip
+
+LOADED = Loaded(request=1, model=MODEL, load_ms=1.0)
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ class Clock:
 
 def log_on(store: Store, clock: Clock) -> ReplyLog:
     chat = open_chat(store, "c", None)
-    return ReplyLog(store, chat, "a question", MODEL, Sampling(), clock=clock)
+    return ReplyLog(store, chat, "a question", LOADED, Sampling(), clock=clock)
 
 
 def tokens(text: str, *ids: int) -> Tokens:
@@ -88,6 +90,36 @@ def test_a_whole_reply_is_stored_with_how_it_came_to_be(store: Store) -> None:
     assert reply.reply is not None
     assert (reply.reply.seed, reply.reply.resumed_tokens) == (2**63, 3)
     assert reply.reply.timings == Timings(prefill_ms=2.0)
+
+
+def test_the_question_belongs_to_its_chat_and_leaves_out_what_no_longer_fits(store: Store) -> None:
+    first = log_on(store, Clock())
+    asked = first.question()
+    assert (asked.conversation, asked.may_drop) == (str(first.conversation.id), True)
+    assert first.left_out == 0
+    first.finish(
+        Finished(
+            request=1, text="one", ids=(1,), prompt_tokens=5, resumed_tokens=3, seed=1,
+            resumed_from="disk", resumed_bytes=7, resumed_ms=1.5, reason="edited",
+            timings=Timings(), stop_reason="end-of-turn",
+        )
+    )  # fmt: skip
+    second = log_on(store, Clock())
+    assert [m.text for m in second.question().messages] == ["a question", "one", "a question"]
+    second.finish(
+        Finished(
+            request=2, text="two", ids=(1,), prompt_tokens=5, resumed_tokens=0, seed=1,
+            dropped_messages=2, timings=Timings(), stop_reason="end-of-turn",
+        )
+    )  # fmt: skip
+    assert second.left_out == 2
+    third = log_on(store, Clock())
+    assert [m.text for m in third.question().messages] == ["a question", "two", "a question"]
+    facts = [t.reply for t in store.conversations.read(first.conversation.id).path() if t.reply]
+    assert [f.dropped_messages for f in facts] == [0, 2, 2]
+    kept = facts[0]
+    assert (kept.resumed_from, kept.resumed_bytes, kept.resumed_ms) == ("disk", 7, 1.5)
+    assert (kept.reason, kept.on_gpu) == ("edited", False)
 
 
 def test_a_full_disk_is_told_while_the_reply_comes(store: Store) -> None:

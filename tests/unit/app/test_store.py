@@ -17,6 +17,7 @@ from app.chat.store import Store, open_store
 from app.chat.store_thread import StoreThread
 from app.errors import StoreError, StoreFull, StoreNewer
 from engine.protocol import Sampling, Timings
+from tests.helpers.store_version_1 import write_version_1
 
 FACTS = ReplyFacts(
     model_name="SmolLM2",
@@ -27,6 +28,12 @@ FACTS = ReplyFacts(
     stop_reason="end-of-turn",
     prompt_tokens=31,
     resumed_tokens=7,
+    resumed_from="disk",
+    resumed_bytes=590_000_000,
+    resumed_ms=204.5,
+    on_gpu=False,
+    reason="edited",
+    dropped_messages=4,
     completion_tokens=3,
     timings=Timings(prefill_ms=1.5, first_token_ms=2.25, decode_ms=None),
     problem=None,
@@ -102,6 +109,7 @@ def test_the_list_has_the_last_used_first_and_no_trash(path: Path) -> None:
         store.conversations.trash(old.id)
         assert [e.title for e in store.conversations.entries()] == ["new"]
         assert [e.title for e in store.conversations.entries(trashed=True)] == ["old"]
+        assert sorted(store.conversations.every_id()) == [old.id, new.id]
         store.conversations.restore(old.id)
         store.conversations.erase(new.id)
         assert [e.title for e in store.conversations.entries()] == ["old"]
@@ -323,6 +331,40 @@ def test_an_older_database_is_copied_first_and_then_brought_up_to_date(path: Pat
     again = open_store(path, schema=NEXT)
     again.store.close()
     assert again.notices == ()
+
+
+def test_a_store_of_the_first_version_keeps_all_and_knows_no_new_facts(path: Path) -> None:
+    write_version_1(path)
+    opened = open_store(path)
+    assert "a copy of before" in opened.notices[0]
+    asked, reply = opened.store.conversations.read(7).path()
+    assert (asked.text, reply.text, reply.ids) == ("What is it?", "It is that.", (1, 2))
+    facts = reply.reply
+    assert facts is not None
+    assert (facts.prompt_tokens, facts.resumed_tokens) == (31, 7)
+    later = (facts.resumed_from, facts.resumed_bytes, facts.resumed_ms, facts.on_gpu)
+    assert (*later, facts.reason, facts.dropped_messages) == (None,) * 6
+    again = opened.store.turns.begin_reply(7, asked.id, FACTS)
+    assert again.reply == FACTS
+    opened.store.close()
+    assert open_store(path).notices == ()
+
+
+def test_a_new_store_and_one_brought_up_to_date_have_the_same_columns(tmp_path: Path) -> None:
+    write_version_1(tmp_path / "old")
+    open_store(tmp_path / "old").store.close()
+    open_store(tmp_path / "new").store.close()
+    columns = []
+    for name in ("old", "new"):
+        raw = sqlite3.connect(tmp_path / name)
+        tables = [
+            row[0] for row in raw.execute("SELECT name FROM sqlite_schema WHERE type='table'")
+        ]
+        columns.append(
+            {t: sorted(row[1:4] for row in raw.execute(f"PRAGMA table_info({t})")) for t in tables}
+        )
+        raw.close()
+    assert columns[0] == columns[1]
 
 
 def test_a_migration_that_fails_leaves_the_old_version(path: Path) -> None:

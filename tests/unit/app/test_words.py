@@ -46,11 +46,6 @@ def test_each_way_to_end_has_its_words() -> None:
     assert "closed before" in status_text(turn(state=TurnState.CUT))
 
 
-def test_what_was_resumed_is_told_with_its_whole() -> None:
-    resumed = dataclasses.replace(FACTS, resumed_tokens=1024)
-    assert status_text(turn(resumed)).endswith("resumed 1,024 of 1,200 tokens")
-
-
 def test_high_speeds_have_no_decimals_and_large_numbers_have_separators() -> None:
     fast = dataclasses.replace(
         FACTS, completion_tokens=12000, timings=Timings(decode_ms=10000.0, first_token_ms=42.0)

@@ -1,0 +1,1 @@
+"""What the chats have to do with kept prompt states."""
