@@ -19,6 +19,7 @@ from app.cli.options import (
     DoctorOptions,
     ModelsOptions,
     Options,
+    PlanOptions,
     parse,
 )
 from app.cli.output import Output, OutputClosed, forget_output, standard_output
@@ -89,6 +90,10 @@ def _run(
             from app.cli.models import models  # noqa: PLC0415
 
             return models(options, places, make_command, output)
+        case PlanOptions():
+            from app.cli.planning.command import plan  # noqa: PLC0415
+
+            return plan(options, places, make_command, output)
         case DoctorOptions():
             from app.cli.doctor import doctor  # noqa: PLC0415
 

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
+from app.cli.planning.sizes import gpu
 from app.errors import InputInvalid
 from app.text import whole_characters
+from engine.protocol import GpuFacts, KvWish
 
 VERSION: Final = "0.1.0"
 SEED_LIMIT: Final = 1 << 63
+MOST_CHATS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,24 @@ class BenchOptions:
     json: bool
 
 
-Options = WindowOptions | AskOptions | ModelsOptions | DoctorOptions | BenchOptions
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """``hearth plan``; ``model`` is an installed name, a path, or a name on the hub.
+
+    Attributes:
+        gpu: None plans for what would compute now.
+    """
+
+    data_directory: Path | None
+    model: str
+    context: int | None
+    chats: int
+    kv: KvWish
+    gpu: GpuFacts | None
+    json: bool
+
+
+Options = WindowOptions | AskOptions | ModelsOptions | PlanOptions | DoctorOptions | BenchOptions
 
 
 def parse(arguments: Sequence[str]) -> Options:
@@ -80,6 +100,8 @@ def parse(arguments: Sequence[str]) -> Options:
             return _ask(found, folder)
         case "models":
             return ModelsOptions(folder, tuple(found.files), found.json)
+        case "plan":
+            return _plan(found, folder)
         case "doctor":
             return DoctorOptions(folder, found.json)
         case "bench":
@@ -107,14 +129,16 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_ask(commands.add_parser("ask", help="ask one question", allow_abbrev=False))
     models = commands.add_parser("models", help="list the installed models", allow_abbrev=False)
+    plan = commands.add_parser("plan", help="tell what a model would take", allow_abbrev=False)
     doctor = commands.add_parser("doctor", help="report on this machine", allow_abbrev=False)
     bench = commands.add_parser("bench", help="measure the speed", allow_abbrev=False)
-    for command in (models, doctor, bench):
+    for command in (models, plan, doctor, bench):
         _add_folder(command, argparse.SUPPRESS)
         command.add_argument("--json", action="store_true", help="print one JSON object")
     models.add_argument(
         "files", type=Path, nargs="*", metavar="FILE", help="only these files or folders, in full"
     )
+    _add_plan(plan)
     bench.add_argument("--model", metavar="FILE|NAME", help="which model; else the usual one")
     bench.add_argument("--peer", metavar="PROGRAM", help="llama.cpp, or the path of llama-bench")
     bench.add_argument("--runs", type=_positive, default=5, help="runs of each (5)")
@@ -137,6 +161,25 @@ def _add_ask(ask: argparse.ArgumentParser) -> None:
         help="let the model think first or not; else as its template does",
     )
     ask.add_argument("--json", action="store_true", help="print one JSON object at the end")
+
+
+def _add_plan(plan: argparse.ArgumentParser) -> None:
+    plan.add_argument(
+        "model",
+        metavar="MODEL",
+        help="an installed one, a file or folder, or OWNER/NAME on the hub",
+    )
+    plan.add_argument(
+        "--gpu", type=gpu, metavar="NAME,TOTAL,FREE", help='plan for a GPU: "RTX 4090,24GiB,23GiB"'
+    )
+    plan.add_argument("--context", type=_context, metavar="N", help="tokens; else the most")
+    plan.add_argument("--chats", type=_chats, default=4, metavar="N", help="at once (4)")
+    plan.add_argument(
+        "--kv",
+        choices=["full", "full-or-fp8", "fp8"],
+        default="full",
+        help="whether K and V may, or shall, be kept in 8 bits (full)",
+    )
 
 
 def _add_folder(parser: argparse.ArgumentParser, default: object) -> None:
@@ -173,6 +216,20 @@ def _ask(found: argparse.Namespace, folder: Path | None) -> AskOptions:
     )
 
 
+def _plan(found: argparse.Namespace, folder: Path | None) -> PlanOptions:
+    if not found.model.strip():
+        raise InputInvalid("hearth plan needs the name of a model.")
+    return PlanOptions(
+        data_directory=folder,
+        model=whole_characters(found.model.strip()),
+        context=found.context,
+        chats=found.chats,
+        kv=found.kv,
+        gpu=found.gpu,
+        json=found.json,
+    )
+
+
 def _folder(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("an empty name is no folder")
@@ -200,6 +257,20 @@ def _count(text: str) -> int:
     value = _whole(text)
     if not 0 <= value < 1 << 31:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
+    return value
+
+
+def _context(text: str) -> int:
+    value = _whole(text.replace(",", ""))
+    if not 1 <= value < 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+    return value
+
+
+def _chats(text: str) -> int:
+    value = _whole(text)
+    if not 1 <= value <= MOST_CHATS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MOST_CHATS}")
     return value
 
 

@@ -23,7 +23,7 @@ LEAST_CONTEXT: Final = 4096
 STATES_A_STREAM: Final = 4
 LEAST_STATES: Final = 8
 WIDE_CHUNK_ROWS: Final = 512
-"""Smaller chunks make prompts clearly slower; they come after fewer kept states and chats."""
+"""Smaller chunks make prompts clearly slower: before them, less of what was chosen is kept."""
 WHOLE: Final = "all the model was made for"
 STAGED_EXTENTS: Final = 4
 """Of the largest size: two being written to the disk and two being read ahead."""
@@ -98,9 +98,9 @@ def candidates(geometry: Geometry, wish: Wish, vision: VisionPart | None) -> lis
     chain = [replace(best, context=context, reason=reason) for context, reason in usual]
     chain += _ladder(chain[-1], geometry, wish, vision)
     chain += _fewer(chain[-1])
-    chain += _smaller(chain[-1], geometry.least_chunk_rows)
     last = chain[-1]
     chain += [replace(last, context=tokens, reason=why) for tokens, why in contexts[len(usual) :]]
+    chain += _smaller(chain[-1], geometry.least_chunk_rows)
     if not last.may_crowd:
         chain.append(replace(chain[-1], may_crowd=True))
     return [*chain, replace(chain[-1], states=0)]
