@@ -16,6 +16,7 @@ from engine.memory.pools import DISK, RAM, capacity_bytes, read_disk, read_ram
 from engine.pipes import ExitAlarm, Inbox, Outbox, Reader, shake_hands
 from engine.protocol import PROTOCOL_VERSION, FrameWriter, Welcome, app_message_reader
 from engine.protocol.frames import ByteSink, ByteSource
+from engine.serving.power import on_battery
 from engine.states.disk.library import DiskLibrary
 
 VERSION: Final = "hearth-engine 0.1.0"
@@ -57,7 +58,8 @@ def run_engine(config: EngineConfig, requests: ByteSource, replies: ByteSink) ->
     disk = read_disk(config.data_directory)
     ledger = Ledger({RAM: capacity_bytes(read_ram()), DISK: capacity_bytes(disk)})
     loader = CheckpointLoader(config, ledger, library=library)
-    code = Loop(inbox, outbox.send, loader, ledger, Surroundings(library=library)).run()
+    surroundings = Surroundings(on_battery=on_battery, library=library)
+    code = Loop(inbox, outbox.send, loader, ledger, surroundings).run()
     library.close()
     ledger.close()
     outbox.close()

@@ -14,8 +14,7 @@ from engine.errors import DeviceLost, EngineError, MemoryRefused, RequestInvalid
 from engine.protocol import Finished, Progress
 from engine.sampling.keyed import DrawRule
 from engine.sampling.penalties import PenaltyRule
-from engine.serving.request import Phase
-from engine.serving.scheduler import QUEUE_LIMIT, Round, StreamFacts, next_round
+from engine.serving.scheduler import QUEUE_LIMIT
 from tests.helpers.fake_runner import END, Bench, FakeText, bench, prompt_ids, request
 
 WARM = DrawRule(temperature=1.0, top_k=40, top_p=0.95, min_p=0.05, seed=5)
@@ -450,20 +449,3 @@ def test_penalties_and_suppression_reach_the_draw(served: Bench) -> None:
     served.run()
     assert served.finished(1).ids[0] != plain[0]
     assert len(set(served.finished(2).ids)) == 60
-
-
-# Policy ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shares", [True, False])
-def test_a_round_has_one_prompt_chunk_and_a_step_of_everybody_who_decodes(shares: bool) -> None:
-    facts = [
-        StreamFacts(4, Phase.DECODING),
-        StreamFacts(3, Phase.FILLING),
-        StreamFacts(2, Phase.FILLING),
-        StreamFacts(1, Phase.DECODING),
-    ]
-    steps = ((4, 1),) if shares else ((4,), (1,))
-    assert next_round(facts, shares_steps=shares) == Round(3, steps)
-    assert next_round(facts[1:3], shares_steps=shares) == Round(3, ())
-    assert next_round([], shares_steps=shares) == Round(None, ())
