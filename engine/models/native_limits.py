@@ -12,6 +12,7 @@ from kernels.cpu.records import GROUP
 
 HEAD_MULTIPLE = 16
 LONGEST_KERNEL = 9
+LONGEST_HEAD = 1024
 
 
 def unsupported_by_native(spec: ModelSpec) -> str | None:
@@ -52,6 +53,8 @@ def _mixer_reasons(mixer: Mixer) -> Iterator[str]:
     dims = {dim, mixer.key_dim} if isinstance(mixer, DeltaSpec) else {dim}
     for odd in sorted(each for each in dims if each % HEAD_MULTIPLE):
         yield f"Its heads of {odd} are no multiple of {HEAD_MULTIPLE}."
+    if dim > LONGEST_HEAD:
+        yield f"Its heads of {dim} are longer than {LONGEST_HEAD}."
     if heads * dim % GROUP:
         yield f"Its {heads} heads are no multiple of {GROUP} columns together."
     if isinstance(mixer, DeltaSpec) and mixer.kernel > LONGEST_KERNEL:

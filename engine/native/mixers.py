@@ -92,13 +92,15 @@ def _attend(build: OperationBuilder, attention: AttentionSpec) -> list[Entry]:
 
 
 def _layer_kv(build: OperationBuilder, attention: AttentionSpec) -> records.LayerKv:
-    layout = build.parts.kv.layout(attention.group)
+    kv = build.parts.kv
+    layout, scales = kv.layout(attention.group), kv.scale_layout(attention.group)
     return records.LayerKv(
         layout.address + attention.slot * layout.layer_stride,
         attention.kv_head_count,
         attention.head_dim,
         attention.group,
         attention.window or 0,
+        None if scales is None else scales.address + attention.slot * scales.layer_stride,
     )
 
 

@@ -212,7 +212,10 @@ class Angles(ctypes.Structure):
 
 
 class LayerKv(ctypes.Structure):
-    """One layer's pages: fp16 [page, 2, kv_head, 256, head_dim]."""
+    """One layer's pages: fp16 [page, 2, kv_head, 256, head_dim].
+
+    With ``scales``, float32 [page, 2, kv_head, 256], they are e4m3 codes in that order.
+    """
 
     _fields_ = (
         ("pages", c_void_p),
@@ -220,6 +223,7 @@ class LayerKv(ctypes.Structure):
         ("head_dim", c_int64),
         ("group", c_int32),
         ("window", c_int32),
+        ("scales", c_void_p),
     )
 
 

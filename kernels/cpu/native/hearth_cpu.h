@@ -21,6 +21,7 @@
 
 enum {
     HEARTH_GROUP = 32,       /* elements that share one activation scale */
+    HEARTH_HEAD_DIM = 1024,  /* the longest head */
     HEARTH_PAGE_ROWS = 256,  /* rows of a KV page; also the cut of attention partials */
 };
 
@@ -174,13 +175,15 @@ typedef struct {
     int32_t reserved;
 } hearth_angles;
 
-/* One layer's pages: fp16 [page, 2, kv_head, 256, head_dim]. */
+/* One layer's pages: fp16 [page, 2, kv_head, 256, head_dim]; with scales they are e4m3 codes in that
+ * order, and value == code * scale, one scale a row: float [page, 2, kv_head, 256]. */
 typedef struct {
-    uint16_t *pages;
+    void *pages;
     int64_t kv_heads;
     int64_t head_dim;
     int32_t group;  /* whose block tables hold the page ids */
     int32_t window; /* rows attended, 0 for all */
+    float *scales;  /* NULL: fp16 */
 } hearth_layer_kv;
 
 /* Norms and rotates q and k in place, and writes k and v into the row's slot of its page. A v_offset

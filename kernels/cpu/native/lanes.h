@@ -104,6 +104,13 @@ static inline words32 words_looked_up(words32 a, const int8_t table[16]) {
     __m512i values = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)table));
     return _mm512_srai_epi16(_mm512_slli_epi16(_mm512_shuffle_epi8(values, a), 8), 8);
 }
+/* LANES floats of 8 bits (E4M3, no NaN among them) over CODE_UNIT */
+static inline lanes lanes_code(const uint8_t *p) {
+    __m256i w = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)p));
+    __m256i size = _mm256_slli_epi16(_mm256_and_si256(w, _mm256_set1_epi16(0x7F)), 7);
+    __m256i sign = _mm256_and_si256(_mm256_slli_epi16(w, 8), _mm256_set1_epi16((short)0x8000));
+    return _mm512_cvtph_ps(_mm256_or_si256(size, sign));
+}
 /* 2 * LANES floats of 8 bits (E4M3) over 256 */
 static inline void lanes_e4m3(const uint8_t *p, lanes to[2]) {
     __m512i w = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)p));
@@ -250,6 +257,12 @@ static inline words32 words_dot(words32 sum, words32 codes, const int16_t *pair)
 static inline words32 words_looked_up(words32 a, const int8_t table[16]) {
     __m256i values = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table));
     return _mm256_srai_epi16(_mm256_slli_epi16(_mm256_shuffle_epi8(values, a), 8), 8);
+}
+static inline lanes lanes_code(const uint8_t *p) {
+    __m128i w = _mm_cvtepu8_epi16(_mm_loadl_epi64((const void *)p));
+    __m128i size = _mm_slli_epi16(_mm_and_si128(w, _mm_set1_epi16(0x7F)), 7);
+    __m128i sign = _mm_and_si128(_mm_slli_epi16(w, 8), _mm_set1_epi16((short)0x8000));
+    return _mm256_cvtph_ps(_mm_or_si128(size, sign));
 }
 static inline void lanes_e4m3(const uint8_t *p, lanes to[2]) {
     __m256i w = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)p));

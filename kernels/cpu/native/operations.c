@@ -4,6 +4,8 @@
  * after each operation (step.c) makes them visible. Columns and head sizes are multiples of 32
  * and 16, which engine/models/native_limits.py checks.
  */
+#include <float.h>
+
 #include "delta.h"
 #include "experts.h"
 #include "prompt.h"
@@ -271,21 +273,45 @@ static void rotate_head(const hearth_rotate *op, float *x, const float *cosines)
 }
 
 /* fp16 with the ends of its range in place of infinities: one wild value must not become NaN */
-static void store_row(uint16_t *to, const float *x, int64_t columns) {
+static void store_halves(uint16_t *to, const float *x, int64_t columns) {
     for (int64_t k = 0; k < columns; k += LANES) {
         lanes v = lanes_min(lanes_load(x + k), lanes_all(HALF_LARGEST));
         lanes_store_half(to + k, lanes_max(v, lanes_all(-HALF_LARGEST)));
     }
 }
 
-/* the same of x / rms(x) * weight */
-static void store_normed_row(uint16_t *to, const float *x, const float *weight, int64_t columns,
-                             float eps) {
-    lanes factor = lanes_all(inverse_rms(x, columns, eps));
-    for (int64_t k = 0; k < columns; k += LANES) {
-        float v[LANES];
-        lanes_store(v, lanes_mul(lanes_mul(lanes_load(x + k), factor), lanes_load(weight + k)));
-        store_row(to + k, v, LANES);
+/* The e4m3 code nearest to x, ties to even, the ends of its range in place of more. */
+static uint8_t code_of(float x) {
+    float size = fminf(fabsf(x), CODE_LARGEST);
+    uint32_t sign = signbit(x) ? 0x80 : 0, bits;
+    if (size < CODE_NORMAL) { /* steps of 2^-9: adding 2^23 rounds to a whole number of them */
+        float steps = size * 512.0f + 8388608.0f;
+        __builtin_memcpy(&bits, &steps, 4);
+        return (uint8_t)(sign | (bits & 0xF));
+    }
+    __builtin_memcpy(&bits, &size, 4);
+    bits += 0x7FFFF + (bits >> 20 & 1);
+    return (uint8_t)(sign | ((bits >> 20) - (120 << 3)));
+}
+
+/* e4m3 codes and their scale: the largest magnitude gets the largest code */
+static void store_codes(uint8_t *to, float *scale, const float *x, int64_t columns) {
+    float largest = 0.0f;
+    for (int64_t k = 0; k < columns; k++) {
+        float size = fabsf(x[k]);
+        largest = size > largest ? size : largest; /* a NaN is never larger */
+    }
+    *scale = fminf(largest, FLT_MAX) / CODE_LARGEST;
+    for (int64_t k = 0; k < columns; k++) {
+        to[k] = *scale > 0.0f && x[k] == x[k] ? code_of(x[k] / *scale) : 0;
+    }
+}
+
+static void store_row(const hearth_layer_kv *kv, int64_t row, const float *x) {
+    if (kv->scales == 0) {
+        store_halves(half_row(kv, row), x, kv->head_dim);
+    } else {
+        store_codes(code_row(kv, row), kv->scales + row, x, kv->head_dim);
     }
 }
 
@@ -310,12 +336,12 @@ static void rotate_one(const hearth_rotate *op, const hearth_rows *rows, int64_t
     }
     head -= heads;
     const float *v = base + op->v_offset + head * dim;
-    uint16_t *value = page_row(&op->kv, page, 1, head, slot);
+    float normed[HEARTH_HEAD_DIM];
     if (op->value_norm != 0) {
-        store_normed_row(value, v, op->value_norm, dim, op->value_eps);
-    } else {
-        store_row(value, v, dim);
+        normed_row(normed, v, op->value_norm, dim, op->value_eps);
+        v = normed;
     }
+    store_row(&op->kv, page_row(&op->kv, page, 1, head, slot), v);
     float *k = base + op->k_offset + head * dim; /* perhaps v, which is done with */
     if (op->key_norm != 0) {
         normed_row(k, k, op->key_norm, dim, op->key_eps);
@@ -323,7 +349,7 @@ static void rotate_one(const hearth_rotate *op, const hearth_rows *rows, int64_t
     if (cosines != 0) {
         rotate_head(op, k, cosines);
     }
-    store_row(page_row(&op->kv, page, 0, head, slot), k, dim);
+    store_row(&op->kv, page_row(&op->kv, page, 0, head, slot), k);
 }
 
 static void rotate(const hearth_team *team, const void *record, const hearth_rows *rows) {
@@ -351,9 +377,11 @@ typedef struct {
 } head_block;
 
 /* weights[h][j] = q[h] . k[j], KEYS keys at a time; slots around [first, last) get nonsense */
-static inline __attribute__((always_inline)) void scores(head_block *block, const uint16_t *keys,
-                                                         int64_t dim, int first, int last,
-                                                         int heads) {
+static inline __attribute__((always_inline)) void scores(head_block *block,
+                                                         const hearth_layer_kv *kv, int64_t keys,
+                                                         int first, int last, int heads,
+                                                         int codes) {
+    int64_t dim = kv->head_dim;
     for (int j = first / KEYS * KEYS; j < last; j += KEYS) {
         float partial[HEADS][KEYS][8], turned[8][8];
         for (int i = 0; i < KEYS; i++) {
@@ -362,7 +390,7 @@ static inline __attribute__((always_inline)) void scores(head_block *block, cons
                 sums[h] = lanes_zero();
             }
             for (int64_t k = 0; k < dim; k += LANES) {
-                lanes key = lanes_half(keys + (j + i) * dim + k);
+                lanes key = stored_lanes(kv, keys + j + i, k, codes);
                 for (int h = 0; h < heads; h++) {
                     sums[h] = lanes_fma(key, lanes_load(block->queries[h] + k), sums[h]);
                 }
@@ -376,6 +404,10 @@ static inline __attribute__((always_inline)) void scores(head_block *block, cons
             __m256 sum = _mm256_loadu_ps(turned[0]);
             for (int i = 1; i < 8; i++) {
                 sum = _mm256_add_ps(sum, _mm256_loadu_ps(turned[i]));
+            }
+            if (codes) {
+                __m256 unit = _mm256_set1_ps(CODE_UNIT);
+                sum = _mm256_mul_ps(sum, _mm256_mul_ps(unit, _mm256_loadu_ps(kv->scales + keys + j)));
             }
             _mm256_storeu_ps(block->weights[h] + j, sum);
         }
@@ -406,9 +438,10 @@ static float exponentials(float *weights, int first, int last, float *largest) {
 
 /* to[h][k] = weights[h] . v[:, k] for `strip` vectors of columns */
 static inline __attribute__((always_inline)) void values_strip(const head_block *block,
-                                                               const uint16_t *values, int64_t dim,
-                                                               int64_t k, int first, int last,
-                                                               int heads, int strip) {
+                                                               const hearth_layer_kv *kv,
+                                                               int64_t values, int64_t k, int first,
+                                                               int last, int heads, int strip,
+                                                               int codes) {
     lanes sums[HEADS][4];
     for (int h = 0; h < heads; h++) {
         for (int i = 0; i < strip; i++) {
@@ -421,7 +454,7 @@ static inline __attribute__((always_inline)) void values_strip(const head_block 
             weights[h] = lanes_all(block->weights[h][j]);
         }
         for (int i = 0; i < strip; i++) {
-            lanes value = lanes_half(values + j * dim + k + i * LANES);
+            lanes value = stored_lanes(kv, values + j, k + i * LANES, codes);
             for (int h = 0; h < heads; h++) {
                 sums[h][i] = lanes_fma(weights[h], value, sums[h][i]);
             }
@@ -435,20 +468,37 @@ static inline __attribute__((always_inline)) void values_strip(const head_block 
 }
 
 static inline __attribute__((always_inline)) void attend_heads(head_block *block,
-                                                               const uint16_t *keys,
-                                                               const uint16_t *values, int64_t dim,
-                                                               int first, int last, int heads) {
-    scores(block, keys, dim, first, last, heads);
+                                                               const hearth_layer_kv *kv,
+                                                               int64_t keys, int64_t values,
+                                                               int first, int last, int heads,
+                                                               int codes) {
+    int64_t dim = kv->head_dim;
+    scores(block, kv, keys, first, last, heads, codes);
     for (int h = 0; h < heads; h++) {
         float *found = block->to[h] + dim; /* the maximum, then the total */
         found[1] = exponentials(block->weights[h], first, last, found);
+        for (int j = first; codes && j < last; j++) {
+            block->weights[h][j] *= kv->scales[values + j] * CODE_UNIT;
+        }
     }
     int64_t k = 0;
     for (; k + 4 * LANES <= dim; k += 4 * LANES) {
-        values_strip(block, values, dim, k, first, last, heads, 4);
+        values_strip(block, kv, values, k, first, last, heads, 4, codes);
     }
     for (; k < dim; k += LANES) {
-        values_strip(block, values, dim, k, first, last, heads, 1);
+        values_strip(block, kv, values, k, first, last, heads, 1, codes);
+    }
+}
+
+static void attend_head_block(head_block *block, const hearth_layer_kv *kv, int64_t keys,
+                              int64_t values, int first, int last, int heads) {
+    switch (heads + (kv->scales != 0 ? HEADS : 0)) {
+        case 1: attend_heads(block, kv, keys, values, first, last, 1, 0); break;
+        case 2: attend_heads(block, kv, keys, values, first, last, 2, 0); break;
+        case HEADS: attend_heads(block, kv, keys, values, first, last, HEADS, 0); break;
+        case HEADS + 1: attend_heads(block, kv, keys, values, first, last, 1, 1); break;
+        case HEADS + 2: attend_heads(block, kv, keys, values, first, last, 2, 1); break;
+        default: attend_heads(block, kv, keys, values, first, last, HEADS, 1); break;
     }
 }
 
@@ -457,8 +507,8 @@ static void attend_page(const hearth_attend *op, const hearth_rows *rows, int64_
     int64_t dim = op->kv.head_dim, shared = op->heads / op->kv.kv_heads;
     int32_t position = rows->positions[row];
     int32_t id = rows->tables[op->kv.group * rows->total + row][page];
-    const uint16_t *keys = page_row(&op->kv, id, 0, kv_head, 0);
-    const uint16_t *values = page_row(&op->kv, id, 1, kv_head, 0);
+    int64_t keys = page_row(&op->kv, id, 0, kv_head, 0);
+    int64_t values = page_row(&op->kv, id, 1, kv_head, 0);
     int first, last;
     attended(&op->kv, position, page, &first, &last);
     int64_t head = kv_head * shared, end = head + shared;
@@ -469,11 +519,7 @@ static void attend_page(const hearth_attend *op, const hearth_rows *rows, int64_
             block.queries[h] = op->queries + row * op->stride + (head + h) * dim;
             block.to[h] = partial_of(op, row, head + h, page - first_page(&op->kv, position));
         }
-        switch (together) {
-            case 1: attend_heads(&block, keys, values, dim, first, last, 1); break;
-            case 2: attend_heads(&block, keys, values, dim, first, last, 2); break;
-            default: attend_heads(&block, keys, values, dim, first, last, HEADS); break;
-        }
+        attend_head_block(&block, &op->kv, keys, values, first, last, together);
         head += together;
     }
 }

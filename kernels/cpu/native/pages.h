@@ -3,11 +3,31 @@
 #define HEARTH_PAGES_H
 
 #include "hearth_cpu.h"
+#include "lanes.h"
 
-static inline uint16_t *page_row(const hearth_layer_kv *kv, int32_t page, int value, int64_t head,
-                                 int64_t slot) {
-    int64_t row = (((int64_t)page * 2 + value) * kv->kv_heads + head) * HEARTH_PAGE_ROWS + slot;
-    return kv->pages + row * kv->head_dim;
+static const float CODE_UNIT = 256.0f;       /* what codes that were read are divided by */
+static const float CODE_LARGEST = 448.0f;
+static const float CODE_NORMAL = 0.015625f;  /* below it codes are evenly spaced */
+
+/* A row among all rows of the layer; the same number finds its scale. */
+static inline int64_t page_row(const hearth_layer_kv *kv, int32_t page, int value, int64_t head,
+                               int64_t slot) {
+    return (((int64_t)page * 2 + value) * kv->kv_heads + head) * HEARTH_PAGE_ROWS + slot;
+}
+
+static inline uint16_t *half_row(const hearth_layer_kv *kv, int64_t row) {
+    return (uint16_t *)kv->pages + row * kv->head_dim;
+}
+
+static inline uint8_t *code_row(const hearth_layer_kv *kv, int64_t row) {
+    return (uint8_t *)kv->pages + row * kv->head_dim;
+}
+
+/* Elements [i, i + LANES) from a row on, as they are stored: codes come divided by CODE_UNIT. */
+static inline __attribute__((always_inline)) lanes stored_lanes(const hearth_layer_kv *kv,
+                                                                int64_t row, int64_t i,
+                                                                int codes) {
+    return codes ? lanes_code(code_row(kv, row) + i) : lanes_half(half_row(kv, row) + i);
 }
 
 /* The rows [first, last) of page `page` that the row at `position` attends to. */

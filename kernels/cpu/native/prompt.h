@@ -42,24 +42,35 @@ typedef struct {
     int panel_first, panel_last; /* multiples of PANEL */
 } chunk_span;
 
+/* Elements [i, i + LANES) of a row as floats. */
+static inline lanes value_lanes(const hearth_layer_kv *kv, int64_t row, int64_t i) {
+    if (kv->scales == 0) {
+        return stored_lanes(kv, row, i, 0);
+    }
+    return lanes_mul(stored_lanes(kv, row, i, 1), lanes_all(kv->scales[row] * CODE_UNIT));
+}
+
 /* Keys as [k][key] and values as floats. A value that no row sees becomes 0, for its weight of 0
  * would not silence a NaN. */
 static void unpack_page(const hearth_chunk *op, int32_t page, int64_t kv_head, chunk_span span,
                         const chunk_scratch *s) {
     int64_t dim = op->kv.head_dim;
-    const uint16_t *keys = page_row(&op->kv, page, 0, kv_head, 0);
-    const uint16_t *values = page_row(&op->kv, page, 1, kv_head, 0);
+    int64_t keys = page_row(&op->kv, page, 0, kv_head, 0);
+    int64_t values = page_row(&op->kv, page, 1, kv_head, 0);
     int first = span.panel_first, last = span.panel_last;
-    for (int64_t i = first * dim; i < last * dim; i += LANES) {
-        int seen = i >= span.first * dim && i < span.last * dim;
-        lanes_store(s->values + i, seen ? lanes_half(values + i) : lanes_zero());
+    for (int64_t j = first; j < last; j++) {
+        int seen = j >= span.first && j < span.last;
+        for (int64_t k = 0; k < dim; k += LANES) {
+            lanes_store(s->values + j * dim + k,
+                        seen ? value_lanes(&op->kv, values + j, k) : lanes_zero());
+        }
     }
     for (int64_t j = first; j < last; j += 8) {
         float rows[8 * 16];
         for (int64_t k = 0; k < dim; k += 16) {
             for (int64_t r = 0; r < 8; r++) {
                 for (int i = 0; i < 16; i += LANES) {
-                    lanes_store(rows + r * 16 + i, lanes_half(keys + (j + r) * dim + k + i));
+                    lanes_store(rows + r * 16 + i, value_lanes(&op->kv, keys + j + r, k + i));
                 }
             }
             transpose8(rows, 16, s->keys + k * HEARTH_PAGE_ROWS + j, HEARTH_PAGE_ROWS);

@@ -53,7 +53,8 @@ static const int64_t LAYOUT[] = {
     AT(hearth_angles, pairs), AT(hearth_angles, magnitude), AT(hearth_angles, reserved), END,
 
     SIZE(hearth_layer_kv), AT(hearth_layer_kv, pages), AT(hearth_layer_kv, kv_heads),
-    AT(hearth_layer_kv, head_dim), AT(hearth_layer_kv, group), AT(hearth_layer_kv, window), END,
+    AT(hearth_layer_kv, head_dim), AT(hearth_layer_kv, group), AT(hearth_layer_kv, window),
+    AT(hearth_layer_kv, scales), END,
 
     SIZE(hearth_rotate), AT(hearth_rotate, kv), AT(hearth_rotate, rows),
     AT(hearth_rotate, query_norm), AT(hearth_rotate, key_norm), AT(hearth_rotate, value_norm),
