@@ -70,7 +70,8 @@ class DiskArchive(Owner):
             return self._shelf.find(prefixes, ids)
 
     def tier(self, record: StateRecord) -> Tier:
-        """See the border; "none" for a state that is not kept."""
+        """See the border."""
+        self._ready()
         with self._catalogue.lock:
             kept = self._shelf.states.get(record.key)
             if kept is None or kept.doomed:
@@ -126,6 +127,7 @@ class DiskArchive(Owner):
 
     def fetch(self, record: StateRecord, names: Sequence[ExtentName]) -> Fetch:
         """See the border."""
+        self._ready()
         with self._catalogue.lock:
             kept = self._shelf.states.get(record.key)
             extents = self._shelf.extents

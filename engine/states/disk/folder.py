@@ -68,8 +68,8 @@ class StateFolder:
         for folder in (self._manifests, self._extents):
             self._files.make_folder(folder)
         self._write(self._identity, memoryview(pack_identity(identity)))
+        self._unsynced |= {self.path, self.path.parent, self.path.parent.parent}
         self.sync()
-        self._files.sync_folder(self.path.parent)
 
     def listing(self) -> Listing:
         """What lies in the folder; raises OSError."""
