@@ -22,12 +22,11 @@ from engine.protocol import ChatTier, Tier
 from engine.states.border import ArchiveCensus, Fetch, Hit, ModelIdentity
 from engine.states.disk.catalogue import Catalogue, Extent, Kept, Shelf, conversations_of
 from engine.states.disk.facts import chat_tiers
-from engine.states.disk.host import HostMemory
+from engine.states.disk.host import STAGED_EXTENTS, HostMemory
 from engine.states.disk.keeping import Keeping
 from engine.states.disk.reading import Readers, Sources, StateFetch
 from engine.states.records import ExtentName, StateRecord
 
-STAGED_EXTENTS: Final = 2
 READY_S: Final = 5.0
 FLUSH_S: Final = 10.0
 

@@ -2,7 +2,7 @@
 
 Owns the buffers, never more bytes than it was given. A buffer is handed out, then either kept under
 an extent's name or given back. A kept one that is not written yet stays; a written one stays until
-its memory is needed, the least recently used first. Reading has a reserve that writing never takes.
+its memory is needed, the least recently used first. Reading and writing leave each other a little.
 Every method is called while holding the catalogue's lock.
 """
 
@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from engine.errors import InvariantBroken
 from engine.states.records import ExtentName
+
+STAGED_EXTENTS: Final = 2
 
 
 @dataclass(slots=True)
@@ -25,15 +28,19 @@ class _Held:
 
 
 class HostMemory:
-    """Buffers of at most ``limit_bytes`` in all, ``reserve_bytes`` of them for reading only.
+    """Buffers of at most ``limit_bytes`` in all, two of the largest extent's for reading only.
+
+    Where there is room for more, one is for writing only.
 
     Attributes:
         evicted: how many extents had to go.
     """
 
-    def __init__(self, limit_bytes: int, reserve_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, largest_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        self._reserve_bytes = reserve_bytes
+        self._read_reserve_bytes = STAGED_EXTENTS * largest_bytes
+        has_more = limit_bytes >= self._read_reserve_bytes + largest_bytes
+        self._write_reserve_bytes = largest_bytes if has_more else 0
         self._held: OrderedDict[ExtentName, _Held] = OrderedDict()
         self._writing: dict[int, memoryview] = {}
         self._reading: dict[int, memoryview] = {}
@@ -53,10 +60,7 @@ class HostMemory:
 
     def take(self, size_bytes: int, *, reading: bool = False) -> memoryview | None:
         """A buffer of exactly so many bytes; None where that would pass the limit."""
-        fixed = size_bytes + sum(map(len, self._writing.values()))
-        staged = sum(map(len, self._reading.values()))
-        staged = staged if reading else max(staged, self._reserve_bytes)
-        while fixed + staged + self._kept_bytes() > self._limit_bytes:
+        while self._least_bytes(size_bytes, reading=reading) > self._limit_bytes:
             if not self._evict():
                 return None
         buffer = self._reused(size_bytes)
@@ -116,6 +120,14 @@ class HostMemory:
         self._writing.clear()
         self._reading.clear()
         self._free.clear()
+
+    def _least_bytes(self, size_bytes: int, *, reading: bool) -> int:
+        """What must fit for another buffer, what is set aside for the other kind included."""
+        staged = sum(map(len, self._reading.values()))
+        others = sum(map(len, self._writing.values())) + self._kept_bytes()
+        if reading:
+            return size_bytes + staged + max(others, self._write_reserve_bytes)
+        return size_bytes + others + max(staged, self._read_reserve_bytes)
 
     def _reused(self, size_bytes: int) -> memoryview:
         """A free buffer of that size, else a new one in place of free ones of other sizes."""

@@ -19,11 +19,11 @@ from engine.errors import InvariantBroken
 from engine.owner import Owner
 from engine.protocol import StateFacts
 from engine.states.border import ModelIdentity, StateArchive, Usage
-from engine.states.disk.archive import FLUSH_S, STAGED_EXTENTS, DiskArchive
+from engine.states.disk.archive import FLUSH_S, DiskArchive
 from engine.states.disk.catalogue import Catalogue, Kept, Shelf
 from engine.states.disk.facts import shared_bytes, state_facts
 from engine.states.disk.files import DiskFiles, Files
-from engine.states.disk.host import HostMemory
+from engine.states.disk.host import STAGED_EXTENTS, HostMemory
 from engine.states.disk.keeping import Keeping
 from engine.states.records import DIGEST_BYTES
 
@@ -59,12 +59,12 @@ class DiskLibrary(Owner):
 
     def open(self, identity: ModelIdentity, probe: bytes, host_bytes: int) -> StateArchive:
         """See the border."""
-        reserve = STAGED_EXTENTS * max(identity.extent_bytes.values())
-        if host_bytes < reserve:
-            raise InvariantBroken(f"{host_bytes} bytes cannot hold extents of {reserve} to read.")
+        largest = max(identity.extent_bytes.values())
+        if host_bytes < STAGED_EXTENTS * largest:
+            raise InvariantBroken(f"{host_bytes} bytes cannot hold two extents of {largest}.")
         if self._catalogue.opened is not None:
             raise InvariantBroken("The states of two models cannot be open at once.")
-        host = HostMemory(host_bytes, reserve)
+        host = HostMemory(host_bytes, largest)
         name = identity_name(identity)
         with self._catalogue.lock:
             shelf = self._catalogue.shelves.setdefault(name, Shelf(name))
