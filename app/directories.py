@@ -43,6 +43,11 @@ class Directories:
         return self.data / "blobs"
 
     @property
+    def states(self) -> Path:
+        """Kept prompt states, which the engine alone reads and writes."""
+        return self.data / "states"
+
+    @property
     def lock_file(self) -> Path:
         """Who has this data directory."""
         return self.data / "hearth.lock"

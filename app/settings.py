@@ -86,11 +86,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """How a checkpoint is loaded unless a person asks for another way."""
         return LoadWish(kv="full-or-fp8" if self.allow_8bit_kv else "full")
 
+    @property
+    def states_quota_bytes(self) -> int | None:
+        """The quota of kept states, None for the engine's choice."""
+        return None if self.states_quota_gb is None else round(self.states_quota_gb * 1e9)
+
     def engine_arguments(self) -> tuple[str, ...]:
         """What is added to the command that starts the engine."""
-        if self.states_quota_gb is None:
-            return ()
-        return ("--state-quota-bytes", str(round(self.states_quota_gb * 1e9)))
+        quota = self.states_quota_bytes
+        return () if quota is None else ("--state-quota-bytes", str(quota))
 
 
 class SettingsFile:

@@ -20,6 +20,7 @@ from app.cli.options import (
     ModelsOptions,
     Options,
     PlanOptions,
+    StatesOptions,
     parse,
 )
 from app.cli.output import Output, OutputClosed, forget_output, standard_output
@@ -85,25 +86,30 @@ def _run(
         case AskOptions():
             from app.cli.ask import ask  # noqa: PLC0415
 
-            return ask(options, places, make_command, output)
+            code = ask(options, places, make_command, output)
         case ModelsOptions():
             from app.cli.models import models  # noqa: PLC0415
 
-            return models(options, places, make_command, output)
+            code = models(options, places, make_command, output)
         case PlanOptions():
             from app.cli.planning.command import plan  # noqa: PLC0415
 
-            return plan(options, places, make_command, output)
+            code = plan(options, places, make_command, output)
+        case StatesOptions():
+            from app.cli.states import states  # noqa: PLC0415
+
+            code = states(options, places, make_command, output)
         case DoctorOptions():
-            from app.cli.doctor import doctor  # noqa: PLC0415
+            from app.cli.looking.doctor import doctor  # noqa: PLC0415
 
-            return doctor(options, places, make_command, output)
+            code = doctor(options, places, make_command, output)
         case BenchOptions():
-            from app.cli.bench import bench  # noqa: PLC0415
+            from app.cli.looking.bench import bench  # noqa: PLC0415
 
-            return bench(options, places, make_command, output)
+            code = bench(options, places, make_command, output)
         case _:
-            return open_window(places, make_command)
+            code = open_window(places, make_command)
+    return code
 
 
 def _window(places: Directories, make_command: MakeCommand) -> int:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, Literal, NoReturn
 
+from app.cli import values
 from app.cli.planning.sizes import gpu
 from app.errors import InputInvalid
 from app.text import whole_characters
 from engine.protocol import GpuFacts, KvWish
 
 VERSION: Final = "0.1.0"
-SEED_LIMIT: Final = 1 << 63
-MOST_CHATS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +59,16 @@ class DoctorOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class StatesOptions:
+    """``hearth states``; ``chat`` is the title of the conversation that is acted on."""
+
+    data_directory: Path | None
+    action: Literal["list", "pin", "unpin", "clear", "clear-all"]
+    chat: str | None
+    json: bool
+
+
+@dataclass(frozen=True, slots=True)
 class BenchOptions:
     """``hearth bench``; ``peer`` is a program or the word "llama.cpp"."""
 
@@ -88,26 +96,38 @@ class PlanOptions:
     json: bool
 
 
-Options = WindowOptions | AskOptions | ModelsOptions | PlanOptions | DoctorOptions | BenchOptions
+Options = (
+    WindowOptions
+    | AskOptions
+    | ModelsOptions
+    | StatesOptions
+    | PlanOptions
+    | DoctorOptions
+    | BenchOptions
+)
 
 
 def parse(arguments: Sequence[str]) -> Options:
     """Read the arguments; raises InputInvalid, or SystemExit after --help and --version."""
     found = _parser().parse_args(arguments)
     folder: Path | None = found.data_directory
+    options: Options
     match found.command:
         case "ask":
-            return _ask(found, folder)
+            options = _ask(found, folder)
         case "models":
-            return ModelsOptions(folder, tuple(found.files), found.json)
+            options = ModelsOptions(folder, tuple(found.files), found.json)
         case "plan":
-            return _plan(found, folder)
+            options = _plan(found, folder)
+        case "states":
+            options = _states(found, folder)
         case "doctor":
-            return DoctorOptions(folder, found.json)
+            options = DoctorOptions(folder, found.json)
         case "bench":
-            return BenchOptions(folder, found.model, found.peer, found.runs, found.json)
+            options = BenchOptions(folder, found.model, found.peer, found.runs, found.json)
         case _:
-            return WindowOptions(folder)
+            options = WindowOptions(folder)
+    return options
 
 
 class _Parser(argparse.ArgumentParser):
@@ -130,9 +150,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_ask(commands.add_parser("ask", help="ask one question", allow_abbrev=False))
     models = commands.add_parser("models", help="list the installed models", allow_abbrev=False)
     plan = commands.add_parser("plan", help="tell what a model would take", allow_abbrev=False)
+    states = commands.add_parser("states", help="list what is kept", allow_abbrev=False)
+    _add_states(states)
     doctor = commands.add_parser("doctor", help="report on this machine", allow_abbrev=False)
     bench = commands.add_parser("bench", help="measure the speed", allow_abbrev=False)
-    for command in (models, plan, doctor, bench):
+    for command in (models, plan, states, doctor, bench):
         _add_folder(command, argparse.SUPPRESS)
         command.add_argument("--json", action="store_true", help="print one JSON object")
     models.add_argument(
@@ -141,7 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_plan(plan)
     bench.add_argument("--model", metavar="FILE|NAME", help="which model; else the usual one")
     bench.add_argument("--peer", metavar="PROGRAM", help="llama.cpp, or the path of llama-bench")
-    bench.add_argument("--runs", type=_positive, default=5, help="runs of each (5)")
+    bench.add_argument("--runs", type=values.positive, default=5, help="runs of each (5)")
     return parser
 
 
@@ -151,9 +173,9 @@ def _add_ask(ask: argparse.ArgumentParser) -> None:
     ask.add_argument("--chat", metavar="NAME", help="continue or begin a stored conversation")
     ask.add_argument("--model", metavar="FILE|NAME", help="which model; else the usual one")
     ask.add_argument("--system", metavar="S", help="the system prompt; '' sends an empty one")
-    ask.add_argument("--seed", type=_seed, metavar="N", help="repeat the draws of this seed")
-    ask.add_argument("--temperature", type=_temperature, metavar="T", help="0 is greedy")
-    ask.add_argument("--max-tokens", type=_count, metavar="N", help="longest reply in tokens")
+    ask.add_argument("--seed", type=values.seed, metavar="N", help="repeat the draws of this seed")
+    ask.add_argument("--temperature", type=values.temperature, metavar="T", help="0 is greedy")
+    ask.add_argument("--max-tokens", type=values.count, metavar="N", help="longest reply in tokens")
     ask.add_argument("--raw", action="store_true", help="continue the text, without any template")
     ask.add_argument(
         "--thinking",
@@ -172,8 +194,8 @@ def _add_plan(plan: argparse.ArgumentParser) -> None:
     plan.add_argument(
         "--gpu", type=gpu, metavar="NAME,TOTAL,FREE", help='plan for a GPU: "RTX 4090,24GiB,23GiB"'
     )
-    plan.add_argument("--context", type=_context, metavar="N", help="tokens; else the most")
-    plan.add_argument("--chats", type=_chats, default=4, metavar="N", help="at once (4)")
+    plan.add_argument("--context", type=values.context, metavar="N", help="tokens; else the most")
+    plan.add_argument("--chats", type=values.chats, default=4, metavar="N", help="at once (4)")
     plan.add_argument(
         "--kv",
         choices=["full", "full-or-fp8", "fp8"],
@@ -182,10 +204,29 @@ def _add_plan(plan: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_states(states: argparse.ArgumentParser) -> None:
+    action = states.add_mutually_exclusive_group()
+    action.add_argument("--pin", metavar="NAME", help="never delete this chat's state for room")
+    action.add_argument("--unpin", metavar="NAME", help="treat it like the others again")
+    action.add_argument("--clear", metavar="NAME", help="delete this chat's state, not the chat")
+    action.add_argument("--clear-all", action="store_true", help="delete every chat's state")
+
+
+def _states(found: argparse.Namespace, folder: Path | None) -> StatesOptions:
+    if found.clear_all:
+        return StatesOptions(folder, "clear-all", None, found.json)
+    for action in ("pin", "unpin", "clear"):
+        name = getattr(found, action)
+        if name is not None:
+            chat = whole_characters(name.strip())
+            return StatesOptions(folder, action, chat, found.json)
+    return StatesOptions(folder, "list", None, found.json)
+
+
 def _add_folder(parser: argparse.ArgumentParser, default: object) -> None:
     parser.add_argument(
         "--data-directory",
-        type=_folder,
+        type=values.folder,
         metavar="FOLDER",
         default=default,
         help="keep conversations, settings and models in this folder",
@@ -228,61 +269,3 @@ def _plan(found: argparse.Namespace, folder: Path | None) -> PlanOptions:
         gpu=found.gpu,
         json=found.json,
     )
-
-
-def _folder(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("an empty name is no folder")
-    return Path(text)
-
-
-def _temperature(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 up")
-    return value
-
-
-def _seed(text: str) -> int:
-    value = _whole(text)
-    if not 0 <= value < SEED_LIMIT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2^63 - 1")
-    return value
-
-
-def _count(text: str) -> int:
-    value = _whole(text)
-    if not 0 <= value < 1 << 31:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
-    return value
-
-
-def _context(text: str) -> int:
-    value = _whole(text.replace(",", ""))
-    if not 1 <= value < 1 << 31:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
-    return value
-
-
-def _chats(text: str) -> int:
-    value = _whole(text)
-    if not 1 <= value <= MOST_CHATS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MOST_CHATS}")
-    return value
-
-
-def _positive(text: str) -> int:
-    value = _whole(text)
-    if not 1 <= value <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000")
-    return value
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        return -1

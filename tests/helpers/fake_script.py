@@ -59,7 +59,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         at_once: replies that are written at the same time; above 1 each has its own thread.
         resume, wait: of every reply.
         tiers: told after each load, and after each reply with its chat added as "device".
-        states: kept at the start; pinned and cleared as asked.
+        states, quota_bytes: kept at the start; pinned and cleared as asked.
         pools, measured: what the memory is said to be.
         settle_s: how long background work takes after a reply.
         refusal: numbers of ``load_failure``; a load that spends the headroom or has a context of
@@ -95,6 +95,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         PoolFacts(name="ram", capacity_bytes=10, free_bytes=5, holders=(("w", 5),)),
     )
     measured: MeasuredMemory = MeasuredMemory()
+    quota_bytes: int = 20_000_000_000
     settle_s: float = 0.0
     refusal: dict[str, int | str] = {}
     heard: str | None = None

@@ -94,7 +94,7 @@ class FakeStates:
                 request=request,
                 states=tuple(self._states),
                 disk_bytes=kept,
-                quota_bytes=20_000_000_000,
+                quota_bytes=self._script.quota_bytes,
                 disk_free_bytes=214_000_000_000,
             )
         )

@@ -117,8 +117,8 @@ def reading_words(progress: Progress) -> str:
     return f"Reading {progress.total:,} tokens, {share}"
 
 
-def tier_words(tier: Tier, *, on_gpu: bool) -> str:
-    """Where a chat's state is, for a dot's tooltip and for a list."""
+def tier_words(tier: str, *, on_gpu: bool) -> str:
+    """Where a chat's state of a Tier is, for a dot's tooltip and for a list."""
     places = {
         "device": "on the GPU" if on_gpu else "in memory",
         "host": "in RAM" if on_gpu else "in memory",
@@ -136,10 +136,13 @@ def left_out_words(count: int) -> str:
 
 def megabytes(count: int) -> str:
     """Bytes as disks are read: ``590 MB``, ``1.2 GB``, below one MB ``12 kB``."""
-    if count >= 999_500_000:
-        return f"{count / 1e9:.1f} GB"
-    if count >= 999_500:
-        return f"{count / 1e6:.1f} MB" if count < 9_950_000 else f"{count / 1e6:.0f} MB"
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if count >= 0.9995 * unit:
+            return (
+                f"{count / unit:.1f} {name}"
+                if count < 9.95 * unit
+                else f"{count / unit:.0f} {name}"
+            )
     return f"{count / 1e3:.0f} kB"
 
 

@@ -9,13 +9,20 @@ from pathlib import Path
 import pytest
 
 from app.cli.ask import per_second
-from app.cli.bench import Speed, speed
-from app.cli.doctor import DoctorReport, EngineReport, lines, redacted
-from app.cli.machine import Disk, Machine, disk, display, processor
+from app.cli.looking.bench import Speed, speed
+from app.cli.looking.doctor import (
+    DoctorReport,
+    EngineReport,
+    StatesFolder,
+    lines,
+    redacted,
+    states_folder,
+)
+from app.cli.looking.machine import Disk, Machine, disk, display, processor
+from app.cli.looking.peer import Peer, PeerFailed, find_peer
 from app.cli.main import main
 from app.cli.options import AskOptions, BenchOptions, WindowOptions, parse
 from app.cli.output import Output, OutputClosed, OutputFailed, visible
-from app.cli.peer import Peer, PeerFailed, find_peer
 from app.directories import Directories
 from app.errors import InputInvalid
 from app.link.process import EngineCommand
@@ -197,7 +204,9 @@ def doctor_report(folder: str) -> DoctorReport:
     )  # fmt: skip
     return DoctorReport(
         hearth="0.1.0", machine=machine, engine=EngineReport(problem=f"No {folder}/x, said ana."),
-        data_directory=f"{folder}/data", in_use_by=None, models=("banana",), notices=(),
+        data_directory=f"{folder}/data",
+        states=StatesFolder(folder=f"{folder}/states", disk_bytes=590_000_000, quota_bytes=None),
+        in_use_by=None, models=("banana",), notices=(),
     )  # fmt: skip
 
 
@@ -221,6 +230,18 @@ def test_a_report_says_plainly_what_is_missing() -> None:
     text = "\n".join(lines(doctor_report("/d")))
     assert "No NVIDIA GPU was found." in text
     assert "no torch" in text
+
+
+def test_the_doctor_tells_what_kept_states_take(tmp_path: Path) -> None:
+    inner = tmp_path / "states" / "identity"
+    inner.mkdir(parents=True)
+    (inner / "one").write_bytes(bytes(1000))
+    (tmp_path / "states" / "two").write_bytes(bytes(24))
+    found = states_folder(tmp_path / "states", 2_000_000_000)
+    assert (found.disk_bytes, found.quota_bytes) == (1024, 2_000_000_000)
+    assert states_folder(tmp_path / "none", None).disk_bytes == 0
+    text = "\n".join(lines(doctor_report("/d")))
+    assert "/d/states: 590 MB, at most 20 GB or a tenth of the free disk" in text
 
 
 def test_the_cpus_flags_are_read_where_the_system_tells_them(tmp_path: Path) -> None:

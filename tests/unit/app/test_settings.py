@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from app.directories import directories, make_private
 from app.errors import DirectoryUnusable, SettingsInvalid
+from app.link.events import LoadWish
 from app.settings import SamplingSettings, Settings, SettingsFile, WindowSettings, to_toml
 
 CHANGED = Settings(
@@ -19,6 +20,8 @@ CHANGED = Settings(
     model_folders=("/a b", "/ü\x7f\n"),
     theme="dark",
     text_scale=1.25,
+    states_quota_gb=0.5,
+    allow_8bit_kv=True,
     sampling=SamplingSettings(temperature=0.7, top_k=40, seed=2**40),
     window=WindowSettings(x=-5, y=0, width=1200, height=800, maximized=True),
 )
@@ -41,6 +44,15 @@ def test_settings_are_the_same_after_reading_again(file: Path) -> None:
 def test_defaults_are_not_written(file: Path) -> None:
     SettingsFile(file).save(Settings())
     assert file.read_text().strip() == ""
+
+
+def test_the_engine_is_started_and_models_are_loaded_as_it_was_set() -> None:
+    usual = Settings()
+    assert usual.engine_arguments() == ()
+    assert usual.to_wish() == LoadWish()
+    assert CHANGED.engine_arguments() == ("--state-quota-bytes", "500000000")
+    assert CHANGED.to_wish() == LoadWish(kv="full-or-fp8")
+    assert Settings(states_quota_gb=0.0).engine_arguments() == ("--state-quota-bytes", "0")
 
 
 def test_unknown_names_are_told_and_kept(file: Path) -> None:

@@ -7,7 +7,9 @@ on; the exit code is then 1.
 
 from __future__ import annotations
 
+import contextlib
 import getpass
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,8 +17,9 @@ from typing import Any
 
 import msgspec
 
+from app.chat.kept.words import megabytes
 from app.cli.engine import MakeCommand, installed, passing_engine
-from app.cli.machine import Disk, Machine, machine
+from app.cli.looking.machine import Disk, Machine, machine
 from app.cli.options import VERSION, DoctorOptions
 from app.cli.output import Output
 from app.directories import Directories
@@ -36,6 +39,14 @@ class EngineReport(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
 
 
+class StatesFolder(msgspec.Struct, frozen=True, kw_only=True):
+    """Where prompt states are kept, and how much; ``quota_bytes`` null is the engine's choice."""
+
+    folder: str
+    disk_bytes: int
+    quota_bytes: int | None
+
+
 class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
     """What ``--json`` prints."""
 
@@ -43,6 +54,7 @@ class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine
     engine: EngineReport
     data_directory: str
+    states: StatesFolder
     in_use_by: str | None
     models: tuple[str, ...]
     notices: tuple[str, ...]
@@ -60,6 +72,7 @@ def doctor(
         machine=machine((places.data, places.models)),
         engine=engine_report(make_command),
         data_directory=str(places.data),
+        states=states_folder(places.states, settings_file.settings.states_quota_bytes),
         in_use_by=owner.what if owner is not None and is_alive(owner) else None,
         models=tuple(entry.name for entry in found.catalogue.installed if entry.present),
         notices=(*settings_file.notices, *found.problems),
@@ -80,6 +93,16 @@ def engine_report(make_command: MakeCommand) -> EngineReport:
             return _said(engine.welcome)
     except AppError as error:
         return EngineReport(problem=error.sentence)
+
+
+def states_folder(folder: Path, quota_bytes: int | None) -> StatesFolder:
+    """The folder of kept states as it is; files that come and go meanwhile do not count."""
+    taken = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                taken += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118
+    return StatesFolder(folder=str(folder), disk_bytes=taken, quota_bytes=quota_bytes)
 
 
 def lines(report: DoctorReport) -> Iterator[str]:
@@ -104,6 +127,7 @@ def lines(report: DoctorReport) -> Iterator[str]:
         yield f"Engine       {engine.problem}"
     for one in found.disks:
         yield f"Disk         {one.folder}: {_disk(one)}"
+    yield f"States       {report.states.folder}: {_kept(report.states)}"
     yield f"Keyring      {found.keyring}"
     yield f"Display      {found.display}"
     yield f"In use by    {report.in_use_by or 'nobody'}"
@@ -169,3 +193,10 @@ def _disk(found: Disk) -> str:
     free, total = found.free_bytes / 1e9, found.total_bytes / 1e9
     writable = "" if found.writable else ", cannot be written"
     return f"{free:.1f} GB free of {total:.1f} GB{writable}"
+
+
+def _kept(found: StatesFolder) -> str:
+    taken = megabytes(found.disk_bytes)
+    if found.quota_bytes is None:
+        return f"{taken}, at most 20 GB or a tenth of the free disk"
+    return f"{taken}, at most {megabytes(found.quota_bytes)}"

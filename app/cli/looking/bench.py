@@ -25,9 +25,9 @@ from app.cli.engine import (
     own_command,
     started_engine,
 )
+from app.cli.looking.peer import Peer, find_peer
 from app.cli.options import BenchOptions
 from app.cli.output import Output
-from app.cli.peer import Peer, find_peer
 from app.directories import Directories, make_private
 from app.library.catalogue import ENDING
 from app.link.client import EngineClient, Question
