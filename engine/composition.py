@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from typing import Final
 
 from engine.config import EngineConfig
@@ -12,6 +13,7 @@ from engine.errors import ProtocolError
 from engine.loading.loader import CheckpointLoader
 from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop, Surroundings
 from engine.memory.ledger import Ledger
+from engine.memory.machine import read_machine
 from engine.memory.pools import DISK, RAM, capacity_bytes, read_disk, read_ram
 from engine.pipes import ExitAlarm, Inbox, Outbox, Reader, shake_hands
 from engine.protocol import PROTOCOL_VERSION, FrameWriter, Welcome, app_message_reader
@@ -58,7 +60,11 @@ def run_engine(config: EngineConfig, requests: ByteSource, replies: ByteSink) ->
     disk = read_disk(config.data_directory)
     ledger = Ledger({RAM: capacity_bytes(read_ram()), DISK: capacity_bytes(disk)})
     loader = CheckpointLoader(config, ledger, library=library)
-    surroundings = Surroundings(on_battery=on_battery, library=library)
+    surroundings = Surroundings(
+        on_battery=on_battery,
+        library=library,
+        machine=partial(read_machine, config.data_directory),
+    )
     code = Loop(inbox, outbox.send, loader, ledger, surroundings).run()
     library.close()
     ledger.close()

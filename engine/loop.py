@@ -13,7 +13,7 @@ import queue
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -21,6 +21,9 @@ from engine.errors import RequestInvalid
 from engine.failure import attempt, failure_of
 from engine.loading.loaded import LoadedModel
 from engine.memory.ledger import Ledger
+from engine.memory.machine import MachineReading, pool_facts
+from engine.memory.measured import ProcessMemory
+from engine.memory.pools import RAM
 from engine.pipes import Arrived, Gone, Inbox
 from engine.protocol import (
     AppMessage,
@@ -33,6 +36,7 @@ from engine.protocol import (
     CountTokens,
     EngineMessage,
     Failure,
+    Finished,
     Generate,
     Hello,
     Inspect,
@@ -46,7 +50,6 @@ from engine.protocol import (
     PinStates,
     Plan,
     Planned,
-    PoolFacts,
     Progress,
     Queued,
     Settle,
@@ -81,6 +84,10 @@ class Loader(Protocol):
         """What a file is, without loading it."""
 
 
+def _unmeasured() -> MachineReading:
+    return MachineReading(())
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What the loop is told of beside messages.
@@ -89,11 +96,15 @@ class Surroundings:
         clock: monotonic, ns.
         on_battery: whether the machine runs on battery, where nothing is done unasked.
         library: all kept states; None where nothing is kept beyond the process.
+        machine: measures every pool.
+        memory: what this process really holds.
     """
 
     clock: Clock = time.monotonic_ns
     on_battery: Callable[[], bool] = on_mains
     library: StateLibrary | None = None
+    machine: Callable[[], MachineReading] = _unmeasured
+    memory: ProcessMemory = field(default_factory=ProcessMemory)
 
 
 class Loop:
@@ -192,8 +203,17 @@ class Loop:
             case CountTokens(request=request, text=text):
                 return Counted(request=request, tokens=self._loaded().prompts.count(text))
             case AskMemory(request=request):
-                plan = () if self._model is None else self._model.plan
-                return MemoryFacts(request=request, pools=_pool_facts(self._ledger), plan=plan)
+                return self._memory_facts(request)
+
+    def _memory_facts(self, request: int) -> MemoryFacts:
+        plan = () if self._model is None else self._model.plan
+        planned_bytes = sum(line.bytes for line in plan if line.pool == RAM)
+        return MemoryFacts(
+            request=request,
+            pools=pool_facts(self._ledger, self._surroundings.machine()),
+            plan=plan,
+            measured=self._surroundings.memory.measured(planned_bytes),
+        )
 
     def _about_states(self, message: AboutStates | Settle) -> None:
         match message:
@@ -216,9 +236,10 @@ class Loop:
             self._send(Progress(request=wish.request, phase=phase, done=done, total=total))
             self._hold_messages()
 
+        self._surroundings.memory.mark()
         model = self._loader.load(wish, report)
         self._model = model
-        self._serving = Serving(model.served, self._send, clock, self._surroundings.on_battery)
+        self._serving = Serving(model.served, self._tell, clock, self._surroundings.on_battery)
         load_ms = (clock() - began_ns) / 1e6
         _LOG.info("model loaded architecture=%s ms=%.0f", model.facts.architecture, load_ms)
         self._send(
@@ -256,19 +277,13 @@ class Loop:
         assert self._serving is not None
         self._serving.accept(request, text, partial(prompts.follow_up, wish))
 
+    def _tell(self, frame: EngineMessage) -> None:
+        """Send what serving says; after each reply the memory's peak is looked at."""
+        self._send(frame)
+        if isinstance(frame, Finished):
+            self._surroundings.memory.look()
+
     def _loaded(self) -> LoadedModel:
         if self._model is None:
             raise RequestInvalid("No model is loaded; load one first.")
         return self._model
-
-
-def _pool_facts(ledger: Ledger) -> tuple[PoolFacts, ...]:
-    return tuple(
-        PoolFacts(
-            name=pool.name,
-            capacity_bytes=pool.capacity_bytes,
-            free_bytes=pool.free_bytes,
-            holders=pool.holders,
-        )
-        for pool in ledger.census()
-    )

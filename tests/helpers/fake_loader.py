@@ -40,13 +40,11 @@ class FakePrompts:
         self, wish: Generate, arrived_ns: int, context_tokens: int | None = None
     ) -> tuple[Request, ReplyText]:
         del context_tokens
-        text = wish.raw if wish.raw is not None else "".join(m.text for m in wish.messages)
-        return self._request(wish, text, arrived_ns), FakeText()
+        return self._request(wish, _text(wish), arrived_ns), FakeText()
 
     def follow_up(self, wish: Generate, finished: Finished) -> Request | None:
         self.followed.append(finished.request)
-        text = "".join(m.text for m in wish.messages) + finished.text
-        return self._request(wish, text, 0)
+        return self._request(wish, _text(wish) + finished.text, 0)
 
     def _request(self, wish: Generate, text: str, arrived_ns: int) -> Request:
         max_tokens = wish.sampling.max_tokens
@@ -63,6 +61,10 @@ class FakePrompts:
 
     def close(self) -> None:
         self.closed += 1
+
+
+def _text(wish: Generate) -> str:
+    return wish.raw if wish.raw is not None else "".join(m.text for m in wish.messages)
 
 
 class FakeLoader:

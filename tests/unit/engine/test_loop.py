@@ -9,14 +9,17 @@ from dataclasses import dataclass, field
 import pytest
 
 from engine.errors import ProtocolError
-from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop
+from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop, Surroundings
 from engine.memory.ledger import Ledger
+from engine.memory.measured import ProcessMemory
 from engine.pipes import Arrived, Gone, Inbox
 from engine.protocol import (
     AppMessage,
     AskMemory,
+    AskStates,
     Cancel,
     ChatMessage,
+    ClearStates,
     Counted,
     CountTokens,
     EngineMessage,
@@ -26,20 +29,27 @@ from engine.protocol import (
     Hello,
     Inspect,
     Inspected,
+    KnownChats,
     Load,
     Loaded,
+    MeasuredMemory,
     MemoryFacts,
+    OpenChats,
+    PinStates,
     Plan,
     Planned,
     Progress,
     Queued,
     Sampling,
+    Settle,
+    Settled,
     Shutdown,
+    StatesKept,
     Tokens,
     Unload,
     Unloaded,
 )
-from tests.helpers.fake_loader import FakeLoader
+from tests.helpers.fake_loader import FakeLoader, FakePrompts
 
 
 @dataclass
@@ -49,11 +59,12 @@ class Talk:
     ledger: Ledger = field(default_factory=lambda: Ledger({"ram": 1000}))
     inbox: Inbox = field(default_factory=Inbox)
     sent: list[EngineMessage] = field(default_factory=list)
+    surroundings: Surroundings = field(default_factory=Surroundings)
     on_frame: Callable[[EngineMessage], None] = lambda _frame: None
 
     def __post_init__(self) -> None:
         self.loader = FakeLoader(self.ledger)
-        self.loop = Loop(self.inbox, self.send, self.loader, self.ledger)
+        self.loop = Loop(self.inbox, self.send, self.loader, self.ledger, self.surroundings)
 
     def send(self, frame: EngineMessage) -> None:
         self.sent.append(frame)
@@ -222,3 +233,93 @@ def test_replies_run_beside_each_other_through_one_loop(talk: Talk) -> None:
     talk.run(load(), *(Generate(request=n, raw=f"prompt {n}") for n in (2, 3, 4)))
     assert sorted(done) == [2, 3, 4]
     assert ("step", 3) in talk.loader.runners[0].calls
+
+
+# Background work, kept states, memory ------------------------------------------------------------
+
+
+def chat(number: int, text: str, **facts: object) -> Generate:
+    return Generate(request=number, raw=text, conversation="a chat", **facts)  # type: ignore[arg-type]
+
+
+def test_what_arrives_while_a_model_is_loaded_is_answered_after_it_in_order(talk: Talk) -> None:
+    """Requests hear that they wait, each behind the ones before; a cancelled one never begins."""
+    stop_when(talk, Finished)
+    talk.run(
+        load(),
+        Generate(request=2, raw="one"),
+        CountTokens(request=3, text="four"),
+        Generate(request=4, raw="two"),
+        Cancel(request=2),
+    )
+    assert [m for m in talk.sent if isinstance(m, Queued)] == [
+        Queued(request=2, position=1, reason="loading"),
+        Queued(request=4, position=2, reason="loading"),
+    ]
+    kinds = [type(frame) for frame in talk.sent]
+    assert kinds.index(Loaded) < kinds.index(Counted)
+    finished = [m for m in talk.sent if isinstance(m, Finished)]
+    assert (finished[0].request, finished[0].stop_reason) == (2, "stopped")
+
+
+def test_the_loop_reads_a_reply_while_it_waits_for_messages(talk: Talk) -> None:
+    """Settled comes after the pass; the control asks after a reply of no chat."""
+    talk.on_frame = lambda frame: (
+        talk.tell(Settle(request=9, most_ms=1e6))
+        if isinstance(frame, Finished)
+        else talk.tell(Shutdown())
+        if isinstance(frame, Settled)
+        else None
+    )
+    talk.run(load(), chat(2, "x" * 500, sampling=Sampling(max_tokens=200)))
+    prompts = talk.loader.models[0].prompts
+    assert isinstance(prompts, FakePrompts)
+    assert prompts.followed == [2]
+    calls = talk.loader.runners[0].calls
+    assert [at for kind, at in calls if kind == "prompt"] == [0, 256, 256, 512, 768]
+    assert talk.sent[-1] == Settled(request=9, waiting_bytes=0)
+
+
+def test_settling_is_answered_at_once_where_nothing_is_to_be_done(talk: Talk) -> None:
+    talk.run(Settle(request=1, most_ms=1e9), load(), Settle(request=2, most_ms=1e9), Shutdown())
+    settled = [m for m in talk.sent if isinstance(m, Settled)]
+    assert [m.request for m in settled] == [1, 2]
+
+
+def test_an_unload_ends_a_pass_and_tells_who_waits_for_it(talk: Talk) -> None:
+    def unload(frame: EngineMessage) -> None:
+        if isinstance(frame, Finished):
+            talk.tell(Settle(request=9, most_ms=1e9), Unload(request=3), Shutdown())
+
+    talk.on_frame = unload
+    talk.run(load(), chat(2, "x" * 1500))
+    assert Settled(request=9, waiting_bytes=0) in talk.sent
+    assert [kind for kind, _ in talk.loader.runners[0].calls].count("prompt") == 6
+
+
+def test_kept_states_are_asked_of_nobody_without_a_library(talk: Talk) -> None:
+    talk.run(
+        OpenChats(conversations=("a",)),
+        KnownChats(conversations=("a", "b")),
+        AskStates(request=1),
+        PinStates(request=2, conversation="a", pinned=True),
+        ClearStates(request=3, conversations=None),
+        Shutdown(),
+    )
+    assert [m.request for m in talk.sent if isinstance(m, StatesKept)] == [1, 2, 3]
+    assert len(talk.sent) == 3
+
+
+def test_memory_is_told_with_the_plan_and_what_was_measured() -> None:
+    """A process that held 50 bytes before the load, 180 at a reply and 150 now."""
+    readings = iter((20, 50, 180, 150))
+    talk = Talk(surroundings=Surroundings(memory=ProcessMemory(lambda: next(readings))))
+    talk.on_frame = lambda frame: (
+        talk.tell(AskMemory(request=5), Shutdown()) if isinstance(frame, Finished) else None
+    )
+    talk.run(load(), Generate(request=2, raw="hi"))
+    memory = talk.sent[-1]
+    assert isinstance(memory, MemoryFacts)
+    assert [line.bytes for line in memory.plan] == [100]
+    assert memory.measured == MeasuredMemory(anonymous_bytes=100, peak_bytes=130, planned_bytes=100)
+    assert (memory.pools[0].name, memory.pools[0].holders) == ("ram", (("fake", 100),))
