@@ -10,6 +10,7 @@ from PySide6.QtGui import QFont
 from app.chat.blocks.inline_error import InlineError
 from app.chat.blocks.remarks import Note, StatusLine
 from app.chat.blocks.text_blocks import Prose, UserBubble
+from app.chat.blocks.waiting_line import WaitingLine
 from app.chat.chats import Chats
 from app.composition import Application
 from app.directories import Directories, directories, make_private
@@ -114,6 +115,16 @@ class TestWindow:
                 case _:
                     words.append(type(block).__name__)
         return words
+
+    def chips(self) -> list[str]:
+        """What is said of each reply's resume; empty where nothing is."""
+        lines = (b for b in self.page.transcript.column.blocks if isinstance(b, StatusLine))
+        return [line.chip.text() if line.chip is not None else "" for line in lines]
+
+    def waiting(self) -> str:
+        """The words beside the arc; empty where nothing is waited for."""
+        lines = (b for b in self.page.transcript.column.blocks if isinstance(b, WaitingLine))
+        return next((line.text for line in lines), "")
 
     def close(self) -> None:
         """Close the window and everything behind it, and let Qt delete what it should."""
