@@ -54,7 +54,8 @@ class _Open:
 
     def sync(self) -> None:
         self._files.step("sync")
-        self._inode.synced = bytes(self._inode.content)
+        if not self._files.lies:
+            self._inode.synced = bytes(self._inode.content)
 
     def read_at(self, offset: int, into: memoryview) -> int:
         self._files.step("read")
@@ -74,18 +75,20 @@ class FakeFiles:
     Attributes:
         steps: operations so far; the one numbered ``fail_at`` raises ``error``, as do all from
             ``off_at`` on: the power is off. ``log`` has their names.
-        dice: where set, reads and writes are cut short.
+        dice: where set, reads and writes are cut short; ``stuck`` cuts them to nothing.
+        lies: whether what is synced lasts no longer than what is not.
         before: called before each operation, as to make it slow.
     """
 
     def __init__(self, root: Names | None = None) -> None:
-        self.root = root or Names()
+        self.root = root or _with_data()
         self.steps = self.written_bytes = self.open_files = 0
         self.log: list[str] = []
         self.fail_at: Callable[[int, str], bool] = lambda _step, _name: False
         self.off_at = PLENTY
         self.error = errno.EIO
         self.free = PLENTY
+        self.lies = self.stuck = False
         self.dice: random.Random | None = None
         self.before: Callable[[str], None] = lambda _name: None
         self._lock = threading.Lock()
@@ -102,6 +105,8 @@ class FakeFiles:
 
     def piece(self, size: int) -> int:
         """How much of a read or a write is done at once."""
+        if self.stuck:
+            return 0
         return size if self.dice is None or size < 2 else self.dice.randint(1, size)
 
     def make_folder(self, folder: Path) -> None:
@@ -162,7 +167,8 @@ class FakeFiles:
         found = self._find(folder)
         if not isinstance(found, Names):
             raise FileNotFoundError(errno.ENOENT, "not there")
-        found.synced = dict(found.now)
+        if not self.lies:
+            found.synced = dict(found.now)
 
     def free_bytes(self, folder: Path) -> int:  # noqa: ARG002 - of any folder
         self.step("free_bytes")
@@ -189,6 +195,17 @@ class FakeFiles:
         for part in path.parts:
             found = found.now.get(part) if isinstance(found, Names) else None
         return found
+
+
+def _with_data() -> Names:
+    """A root with the data directory, which the app makes and which lasts."""
+    made: Names = Names()
+    top, data = Names(), Names()
+    top.now["data"] = data
+    top.synced["data"] = data
+    made.now["/"] = top
+    made.synced["/"] = top
+    return made
 
 
 def _walk(names: Names, at: PurePath, found: dict[PurePath, Inode]) -> None:
