@@ -20,6 +20,7 @@ from app.chat.store import open_store
 from app.directories import directories
 from app.lock import DirectoryLock
 from tests.helpers.fake_engine import DEFAULT_REPLY, Script
+from tests.helpers.fake_script import Resume
 from tests.helpers.hearth import ROOT, Ended, command, hearth, started_hearth
 
 SLOW = Script(reply="word", times=2000, words_per_s=100)
@@ -261,6 +262,84 @@ def test_a_conversation_goes_on_by_its_name(profile: Path) -> None:
     facts = chat.path()[-1].reply
     assert facts is not None
     assert (facts.model_name, facts.seed) == ("SmolLM2-135M-Instruct.Q4_1", 7)
+
+
+def test_json_says_from_where_the_prompt_was_resumed(profile: Path) -> None:
+    resume = Resume(tokens=2, tier="disk", bytes=590, ms=1.5, reason="edited")
+    found = strict(ask(profile, "--chat", "c", "--json", "x", script=Script(resume=resume)).out)
+    assert (found["resumed_tokens"], found["resumed_from"]) == (2, "disk")
+    assert (found["resumed_bytes"], found["resumed_ms"]) == (590, 1.5)
+    assert (found["reason"], found["dropped_messages"]) == ("edited", 0)
+    fresh = strict(ask(profile, "--json", "x").out)
+    assert (fresh["resumed_tokens"], fresh["resumed_from"], fresh["reason"]) == (0, "none", None)
+
+
+def test_what_no_longer_fits_is_told_and_left_out_from_then_on(profile: Path) -> None:
+    ask(profile, "--chat", "c", "one")
+    full = Script(resume=Resume(dropped_messages=2))
+    ended = ask(profile, "--chat", "c", "--json", "two", script=full)
+    assert strict(ended.out)["dropped_messages"] == 2
+    assert (
+        ended.err == "hearth: The 2 oldest messages no longer fit and are not seen by the model.\n"
+    )
+    after = ask(profile, "--chat", "c", "three", script=Script(reply="{messages}"))
+    assert after.out.decode() == f"user:two|assistant:{DEFAULT_REPLY}|user:three"
+    assert after.err == told
+
+
+def test_a_chat_waits_for_its_state_to_be_written_after_the_reply_is_printed(
+    profile: Path,
+) -> None:
+    script = Script(settle_s=1.0)
+    with started_hearth(script, "ask", "--data-directory", profile, "--chat", "c", "x") as child:
+        assert child.stdout is not None
+        assert child.stdout.read(len(DEFAULT_REPLY)).decode() == DEFAULT_REPLY
+        printed = time.monotonic()
+        assert child.wait() == 0
+        assert time.monotonic() - printed > 0.8
+
+
+def test_without_a_chat_nothing_is_waited_for(profile: Path) -> None:
+    begun = time.monotonic()
+    assert ask(profile, "x", script=Script(settle_s=8.0)).code == 0
+    assert time.monotonic() - begun < 6
+
+
+def test_ctrl_c_ends_the_wait_for_the_state_and_loses_nothing(profile: Path) -> None:
+    script = marked(Script(settle_s=9.0), profile)
+    with started_hearth(script, "ask", "--data-directory", profile, "--chat", "c", "x") as child:
+        assert child.stdout is not None and child.stderr is not None
+        child.stdout.read(len(DEFAULT_REPLY))
+        time.sleep(0.5)
+        pressed = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert child.wait(10) == 0
+        assert time.monotonic() - pressed < 4
+        assert child.stderr.read() == b""
+    assert engines(profile) == []
+    with open_store(directories(profile).store_file).store as store:
+        reply = store.conversations.read(store.conversations.entries()[0].id).path()[-1]
+    assert (reply.state, reply.text) == (TurnState.WHOLE, DEFAULT_REPLY)
+
+
+def test_an_engine_that_dies_while_it_writes_does_not_fail_the_reply(profile: Path) -> None:
+    script = Script(settle_s=9.0, end_at="settle")
+    assert ask(profile, "--chat", "c", "x", script=script).code == 0
+
+
+def test_the_engine_is_told_which_chat_is_open(profile: Path, tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    ask(profile, "--chat", "c", "x", script=Script(heard=str(heard)))
+    told = [json.loads(line) for line in heard.read_text().splitlines()]
+    assert {"type": "OpenChats", "conversations": ["1"]} in told
+
+
+def test_the_engine_gets_the_quota_of_the_settings(profile: Path) -> None:
+    (profile / "settings.toml").write_text("states_quota_gb = 0\nallow_8bit_kv = true\n")
+    heard = profile / "heard"
+    ended = ask(profile, "x", script=Script(reply="{arguments}", heard=str(heard)))
+    assert ended.out == b"--state-quota-bytes 0"
+    assert json.loads(heard.read_text().splitlines()[0])["kv"] == "full-or-fp8"
 
 
 def test_a_question_is_on_disk_although_the_engine_died(profile: Path) -> None:

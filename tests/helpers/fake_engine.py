@@ -45,6 +45,7 @@ from engine.protocol import (
     Planned,
     Progress,
     Queued,
+    Settle,
     Shutdown,
     StopReason,
     Timings,
@@ -104,6 +105,8 @@ class FakeEngine:
         while (message := self._inbox.get()) is not None:
             if isinstance(message, Shutdown):
                 break
+            if isinstance(message, Settle):
+                self._end_if("settle")
             self._answer(message)
         while self._script.ignores_end:
             time.sleep(1)
@@ -284,6 +287,7 @@ class FakeEngine:
         everything = "|".join(f"{m.role}:{m.text}" for m in message.messages)
         whole = " ".join([self._script.reply] * self._script.times)
         reply = whole.replace("{echo}", last).replace("{seed}", str(seed))
+        reply = reply.replace("{arguments}", " ".join(sys.argv[2:]))
         for part in _pieces(self._script.thinking):
             yield "thinking", part
         for part in _pieces(reply.replace("{messages}", everything)):

@@ -45,14 +45,15 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     Attributes:
         reply: the words of each reply; "{echo}" becomes the last message's text, "{seed}" the
-            seed, "{messages}" every message as role:text.
+            seed, "{messages}" every message as role:text, "{arguments}" what the engine was started
+            with besides the script.
         times: how often the reply is said, with a blank between.
         thinking: sent before the reply, as region "thinking".
         words_per_s: pace of the reply, 0 for as fast as the pipe takes.
         load_steps, load_s: Progress messages of a load and how long it takes in all.
         load_failure, reply_failure: a code that is answered instead, with a sentence.
         end_at: what to do after ``end_after`` words of a reply, or in the load for "load", or
-            before Welcome for "start".
+            before Welcome for "start", or when asked to settle for "settle".
         once: a file; what ``end_at`` asks for is done only while it does not exist.
         model_notes: what should be known of the loaded model.
         ignores_cancel, ignores_end: a stuck engine.
@@ -76,7 +77,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     prompt_s: float = 0.0
     load_failure: str | None = None
     reply_failure: str | None = None
-    end_at: Literal["never", "start", "load", "reply"] = "never"
+    end_at: Literal["never", "start", "load", "reply", "settle"] = "never"
     end_how: Literal["kill", "exit", "garbage", "hang", "half-frame"] = "kill"
     end_after: int = 3
     once: str | None = None
