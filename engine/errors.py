@@ -3,6 +3,7 @@
     EngineError                      code, sentence, numbers
     ├── CheckpointError              the file cannot be used
     │   ├── CheckpointUnreadable     damaged, cut, foreign or missing
+    │   ├── HubUnavailable           what was named on the hub cannot be read there
     │   ├── UnsupportedFamily        an architecture that is not in the family table
     │   └── UnsupportedFormat        a tensor format that no kernel decodes
     ├── MemoryRefused                does not fit: needed, free, who holds the rest
@@ -46,6 +47,12 @@ class CheckpointUnreadable(CheckpointError):
     """The file is damaged, cut short, of another kind or missing."""
 
     code = "checkpoint-unreadable"
+
+
+class HubUnavailable(CheckpointError):
+    """The hub cannot be reached, or does not give what was named; ``numbers`` may have status."""
+
+    code = "hub-unavailable"
 
 
 class UnsupportedFamily(CheckpointError):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.checkpoint.open import open_checkpoint
+from engine.checkpoint.remote.names import ENDPOINT, HubName, hub_name
 from engine.checkpoint.source import CheckpointSource
 from engine.config import Compute, EngineConfig
 from engine.device import device_facts
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from engine.loading.assembly import RunnerBuilder
 
 CACHE_FOLDER: Final = "cache"
+HUB_FOLDER: Final = "hub"
 
 _LOG = logging.getLogger(__name__)
 Report = Callable[[Phase, int, int], None]
@@ -52,9 +54,12 @@ class CheckpointLoader:
         ledger: Ledger,
         builder: Callable[[], RunnerBuilder] | None = None,
         measure: Callable[[], PoolReading] = read_ram,
+        *,
         library: StateLibrary | None = None,
+        hub: str = ENDPOINT,
     ) -> None:
         self._config = config
+        self._hub = hub
         self._ledger = ledger
         self._builder = builder or _own_builder
         self._measure = measure
@@ -99,15 +104,27 @@ class CheckpointLoader:
 
     def plan(self, wish: PlanWish) -> Planned:
         """What loading would take, as if nothing else were loaded."""
-        with open_checkpoint(Path(wish.path)) as source:
-            machine = self._machine(wish)
-            spec = without_copy(model_spec(source), source)
+        machine = self._machine(wish)
+        local = Path(wish.path)
+        remote = None if local.exists() else hub_name(wish.path)
+        with open_checkpoint(local) if remote is None else self._on_hub(remote) as source:
+            spec = model_spec(source)
+            if remote is None:
+                spec = without_copy(spec, source)
             found = place(source, spec, wish, machine, wide=self._wide)
         return planned(wish.request, found, machine.device)
 
     def inspect(self, path: str) -> CheckpointFacts:
         """What a file is, without loading it."""
         return inspect_checkpoint(path)
+
+    def _on_hub(self, name: HubName) -> CheckpointSource:
+        """What has that name on the hub, by its header alone."""
+        # Only who asks for it waits for the network's libraries to be imported.
+        remote = importlib.import_module("engine.checkpoint.remote.source")
+        folder = self._config.data_directory / CACHE_FOLDER / HUB_FOLDER
+        source: CheckpointSource = remote.open_remote(remote.Hub(self._hub), name, folder)
+        return source
 
     @property
     def _wide(self) -> bool:
