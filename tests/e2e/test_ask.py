@@ -279,9 +279,8 @@ def test_what_no_longer_fits_is_told_and_left_out_from_then_on(profile: Path) ->
     full = Script(resume=Resume(dropped_messages=2))
     ended = ask(profile, "--chat", "c", "--json", "two", script=full)
     assert strict(ended.out)["dropped_messages"] == 2
-    assert (
-        ended.err == "hearth: The 2 oldest messages no longer fit and are not seen by the model.\n"
-    )
+    told = "hearth: The 2 oldest messages no longer fit and are not seen by the model.\n"
+    assert ended.err == told
     after = ask(profile, "--chat", "c", "three", script=Script(reply="{messages}"))
     assert after.out.decode() == f"user:two|assistant:{DEFAULT_REPLY}|user:three"
     assert after.err == told
