@@ -76,6 +76,7 @@ class FakeFiles:
         steps: operations so far; the one numbered ``fail_at`` raises ``error``, as do all from
             ``off_at`` on: the power is off. ``log`` has their names.
         dice: where set, reads and writes are cut short; ``stuck`` cuts them to nothing.
+        room: bytes of the whole disk.
         lies: whether what is synced lasts no longer than what is not.
         before: called before each operation, as to make it slow.
     """
@@ -87,7 +88,7 @@ class FakeFiles:
         self.fail_at: Callable[[int, str], bool] = lambda _step, _name: False
         self.off_at = PLENTY
         self.error = errno.EIO
-        self.free = PLENTY
+        self.room = PLENTY
         self.lies = self.stuck = False
         self.dice: random.Random | None = None
         self.before: Callable[[str], None] = lambda _name: None
@@ -172,7 +173,7 @@ class FakeFiles:
 
     def free_bytes(self, folder: Path) -> int:  # noqa: ARG002 - of any folder
         self.step("free_bytes")
-        return self.free
+        return max(0, self.room - sum(len(inode.content) for inode in self.paths().values()))
 
     def paths(self) -> dict[PurePath, Inode]:
         """Every file."""

@@ -26,7 +26,6 @@ from engine.states.disk.formats import (
     extent_header,
     extent_sums,
     pack_identity,
-    pack_manifest,
     unpack_identity,
     unpack_manifest,
 )
@@ -103,13 +102,11 @@ class StateFolder:
         header = memoryview(extent_header(name, content))
         self._write(self.extent(name), header, content)
 
-    def write_manifest(self, manifest: Manifest) -> int:
-        """Write a state, whose extents are all there, so that it lasts; returns its bytes."""
-        content = pack_manifest(manifest)
+    def write_manifest(self, key: bytes, content: bytes) -> None:
+        """Write a state, whose extents are all there, so that it lasts; raises OSError."""
         self.sync()
-        self._write(self.manifest(manifest.key), memoryview(content))
+        self._write(self.manifest(key), memoryview(content))
         self.sync()
-        return len(content)
 
     def sync(self) -> None:
         """Have the names last that were given since the last call; raises OSError."""

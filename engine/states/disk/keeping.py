@@ -23,7 +23,7 @@ from engine.states.disk.catalogue import Catalogue, Extent, Kept, Removed, Shelf
 from engine.states.disk.eviction import quota_bytes, surplus, victims
 from engine.states.disk.files import Files
 from engine.states.disk.folder import FOLDER_NAME, StateFolder
-from engine.states.disk.formats import MAX_CONVERSATIONS, IdentityFile, Manifest
+from engine.states.disk.formats import MAX_CONVERSATIONS, IdentityFile, Manifest, pack_manifest
 from engine.states.disk.host import HostMemory
 from engine.states.disk.worker import Worker
 from engine.states.records import ExtentName, StateRecord
@@ -148,21 +148,19 @@ class Keeping:
             if kept is None or kept.doomed:
                 return
             manifest = _manifest(kept, shelf)
-            kept.changed = False
-        sizes: list[int] = []
-
-        def write() -> None:
-            sizes.append(self.folder(shelf).write_manifest(manifest))
-
-        written = self._written(write)
+            is_new, kept.changed = kept.manifest_bytes == 0, False
+        content = pack_manifest(manifest)
+        written = (not is_new or self._make_room(len(content))) and self._written(
+            partial(self.folder(shelf).write_manifest, key, content)
+        )
         with self._catalogue.lock:
-            if not written and kept.manifest_bytes == 0:
+            if not written and is_new:
                 removed = shelf.remove((key,))
                 self._catalogue.dropped += len(removed.keys)
             elif not written:
                 kept.changed, removed = True, Removed(shelf, (), ())
             elif shelf.states.get(key) is kept:
-                shelf.wrote_manifest(kept, sizes[0])
+                shelf.wrote_manifest(kept, len(content))
                 over = surplus(shelf, tuple(kept.conversations))
                 removed = shelf.remove(each.key for each in over)
             else:

@@ -136,7 +136,7 @@ class DiskLibrary(Owner):
                     wanted = kept.pinned_by - {conversation}
                     kept.pinned_by = wanted | {conversation} if pinned else wanted
                     shelf.change(kept)
-        self._keeping.worker.add(self._keeping.write_changed)
+        self._keeping.write_changed()
 
     def _sweep(self, known: frozenset[str]) -> None:
         self._keeping.load_all()
@@ -161,7 +161,7 @@ class DiskLibrary(Owner):
                 removed = shelf.remove(kept.key for kept in gone if not kept.readers)
                 shelf.revision += 1
             self._keeping.delete_now(removed, read)
-        self._keeping.worker.add(self._keeping.write_changed)
+        self._keeping.write_changed()
 
 
 def identity_name(identity: ModelIdentity) -> str:
