@@ -142,7 +142,8 @@ REFUSAL_NUMBERS: Final = ("needed_bytes", "free_bytes", "others_bytes", "fitting
 def failure_sentence(failure: Failure) -> str:
     """What a person reads of a failure: the app's own sentence where it has a better one."""
     refusal = memory_refusal(failure)
-    if refusal is not None:
+    # One that is told in GiB also says what needs it and who holds the rest.
+    if refusal is not None and "GiB" not in failure.sentence:
         return refusal.sentence
     return SENTENCES.get(failure.code, failure.sentence)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import failure_sentence
+from app.errors import MemoryRefusal, failure_sentence, gibibytes, memory_refusal
 from app.link.deaths.crash_guard import CrashGuard, LoadTrack
 from app.link.deaths.restart import BACK_OFF_S, RestartPolicy
 from app.link.engine_log import EngineLog
@@ -224,8 +224,41 @@ def test_the_app_has_better_sentences_for_some_failures() -> None:
     refused = Failure(code="memory-refused", sentence="raw", numbers=numbers)
     assert failure_sentence(refused).startswith("Needs 14.0 GiB; 512 MiB is free.")
     assert failure_sentence(Failure(code="memory-refused", sentence="raw")) == "raw"
+    told = "Weights need 14.0 GiB of memory; 0.5 GiB are free. Held: a chat 3.0."
+    full = Failure(code="memory-refused", sentence=told, numbers=numbers)
+    assert failure_sentence(full) == told
     assert failure_sentence(Failure(code="never-heard-of", sentence="raw")) == "raw"
     assert "Your chat is intact" in failure_sentence(Failure(code="engine-died", sentence="raw"))
+
+
+def test_a_refusal_for_want_of_memory_keeps_its_numbers() -> None:
+    numbers: dict[str, int | float | str] = {
+        "needed_bytes": 2**31 + 1, "free_bytes": 2**31 - 1, "pool": "gpu1",
+        "others_bytes": 2**30, "fitting_context_tokens": 16384,
+    }  # fmt: skip
+    found = memory_refusal(Failure(code="memory-refused", sentence="raw", numbers=numbers))
+    assert found == MemoryRefusal(2**31 + 1, 2**31 - 1, "gpu1", 2**30, 16384)
+    assert found.sentence == (
+        "Needs 2.1 GiB; 1.9 GiB is free on GPU 1. Other programs hold 1.0 GiB. "
+        "A context of 16,384 tokens would fit."
+    )
+    for pool, place in (("ram", " in memory"), ("disk", " in disk"), ("gpu", " on GPU"), ("", "")):
+        assert f"0 MiB is free{place}." in MemoryRefusal(1, 0, pool).sentence
+    assert memory_refusal(Failure(code="internal", sentence="raw", numbers=numbers)) is None
+    odd = Failure(code="memory-refused", sentence="raw", numbers={"needed_bytes": "much"})
+    assert memory_refusal(odd) is None
+
+
+@pytest.mark.parametrize(
+    "count", [1, 2**20 - 1, 2**20, 2**30 - 1, 2**30, 5 * 2**30 // 4, 2**37 + 3]
+)
+def test_what_is_needed_is_rounded_up_and_what_is_free_down(count: int) -> None:
+    units = {"GiB": 2**30, "MiB": 2**20}
+    for up in (True, False):
+        number, unit = gibibytes(count, up=up).split()
+        told = float(number) * units[unit]
+        assert (told >= count - 1e-6) if up else (told <= count + 1e-6)
+        assert abs(told - count) <= (0.1 * 2**30 if unit == "GiB" else 2**20)
 
 
 def test_the_engine_is_started_on_the_data_directory(tmp_path: Path) -> None:
