@@ -1,15 +1,12 @@
 """A lane: the block tables and the recurrent state of one stream.
 
-Owns page references, one block table a page group, and a recurrent slot where the model has
-recurrent layers. Used from the engine thread only. Holds no token and no tensor; the bytes lie in
-``engine.cache.kv`` and ``engine.cache.recurrent``.
+Owns page references, one block table a page group (``engine.cache.table``), and a recurrent slot
+where the model has recurrent layers. Used from the engine thread only. Holds no token and no
+tensor; the bytes lie behind ``engine.cache.device`` and are copied there by page and by slot.
 
 All pages that the stream can ever need are promised when the lane opens, so no round runs out of
-them. In a sliding group only the pages of the newest ``window + chunk_rows`` rows are live. A live
-page that a kept state also holds is not freed when the lane drops it, so each one keeps one page
-promised on top:
-
-    promised == min(pages to come, most live pages - live pages + shared live pages)
+them. A page that a state holds is never written: a state cut inside a page has a copy of that page
+to itself, and a lane that resumes there copies it again.
 """
 
 from __future__ import annotations
@@ -22,11 +19,28 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.cache.device import PageDevice
 from engine.cache.formats import PAGE_ROWS
-from engine.cache.pages import PagePool, PageRun, Promise, first_reached_page, pages_for
+from engine.cache.pages import PagePool, PageRun
 from engine.cache.slots import SlotPool
+from engine.cache.table import GroupTable
 from engine.errors import InvariantBroken
 from engine.owner import Owner
+
+
+@dataclass(frozen=True, slots=True)
+class LaneMemory:
+    """What the lanes of one loaded model are made from; the model owns it.
+
+    Attributes:
+        pools: one a page group.
+        device: the bytes of the pages.
+        slots: None for a model without recurrent layers.
+    """
+
+    pools: tuple[PagePool, ...]
+    device: PageDevice
+    slots: SlotPool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +70,8 @@ LaneRefused = PagesRefused | SlotsRefused
 class LaneState:
     """What a kept state holds of the lane it was cut from, after ``rows`` rows.
 
-    Whoever holds it owns a reference to every page of ``runs`` (one run a group) and the slot.
+    Whoever holds it owns a reference to every page of ``runs`` (one run a group) and the slot. The
+    last page of a run is partly filled, and no one else's, where ``rows`` ends inside it.
 
     Attributes:
         slot: of the copied recurrent state; None for a model without one.
@@ -66,6 +81,28 @@ class LaneState:
     runs: tuple[PageRun, ...]
     slot: int | None = None
 
+    def whole(self, group: int) -> PageRun:
+        """The pages that are filled to their end, which others may hold too."""
+        run = self.runs[group]
+        return PageRun(run.first, run.ids[:-1]) if self.rows % PAGE_ROWS else run
+
+    def tail(self, group: int) -> int | None:
+        """The partly filled page; None where ``rows`` ends with a page."""
+        return self.runs[group].ids[-1] if self.rows % PAGE_ROWS else None
+
+    def cut(self, rows: int) -> LaneState:
+        """The state after the first ``rows`` rows, a multiple of the page's, as a view.
+
+        It owns nothing: whoever keeps it longer than this state retains the pages. Only states
+        whose every run begins at page 0, and without a recurrent part, can be cut.
+        """
+        if rows % PAGE_ROWS or not 0 < rows <= self.rows:
+            raise InvariantBroken(f"A state of {self.rows} rows was cut at {rows}.")
+        if self.slot is not None or any(run.first for run in self.runs):
+            raise InvariantBroken(f"A state that is not whole from row 0 was cut at {rows}.")
+        pages = rows // PAGE_ROWS
+        return LaneState(rows, tuple(PageRun(0, run.ids[:pages]) for run in self.runs))
+
     def release(self, pools: Sequence[PagePool], slots: SlotPool | None) -> None:
         """Give back what is held; to be called once."""
         for pool, run in zip(pools, self.runs, strict=True):
@@ -74,82 +111,11 @@ class LaneState:
             slots.release(self.slot)
 
 
-def most_live_pages(window: int | None, need_rows: int, chunk_rows: int) -> int:
-    """Pages of one group that a stream of ``need_rows`` rows holds at most at one time."""
-    whole = pages_for(need_rows)
-    return whole if window is None else min(whole, pages_for(window + chunk_rows) + 1)
-
-
-class _GroupTable:
-    """One group's share of a lane: its block table, live pages ``[first, used)`` and promise."""
-
-    def __init__(self, pool: PagePool, need_rows: int, chunk_rows: int) -> None:
-        self.pool = pool
-        self.table: NDArray[np.int32] = np.full(pages_for(need_rows), -1, np.int32)
-        self.first = 0
-        self.used = 0
-        self._promise = Promise(pool)
-        self._most_live = most_live_pages(pool.window, need_rows, chunk_rows)
-        self._reach_rows = None if pool.window is None else pool.window + chunk_rows
-
-    def required(self, run: PageRun | None = None) -> int:
-        """Pages to have promised; ``run`` counts as adopted already."""
-        first = self.first if run is None else run.first
-        used = self.used if run is None else run.first + len(run.ids)
-        shared = used - first
-        if run is None:
-            shared = sum(1 for page in self.table[first:used] if self.pool.references(page) > 1)
-        to_come = len(self.table) - used
-        if self._reach_rows is None:
-            return to_come
-        return min(to_come, self._most_live - (used - first) + shared)
-
-    def open(self, run: PageRun | None) -> None:
-        """Adopt a run's pages and promise the rest; the pool was asked before."""
-        if run is not None:
-            self.pool.retain_run(run)
-            self.first, self.used = run.first, run.first + len(run.ids)
-            self.table[self.first : self.used] = run.ids
-        self._promise_required("A lane opened although its pages do not fit.")
-
-    def extend(self, length: int) -> None:
-        """Drop what ``length`` rows no longer reach, then take pages up to them."""
-        if self._reach_rows is not None:
-            self._release_before(max(0, length - self._reach_rows) // PAGE_ROWS)
-            self._promise_required("A dropped page could not be promised again.")
-        for index in range(self.used, pages_for(length)):
-            self.table[index] = self._promise.take()
-            self.used = index + 1
-
-    def share(self, first: int, end: int) -> PageRun | None:
-        """A run of live pages with one reference more, None where they are gone or do not fit."""
-        if first < self.first or end > self.used:
-            return None
-        run = PageRun(first, tuple(int(page) for page in self.table[first:end]))
-        self.pool.retain_run(run)
-        if self._promise.resize(self.required()):
-            return run
-        self.pool.release_run(run)
-        return None
-
-    def close(self) -> None:
-        """Release the live pages and the promise."""
-        self._release_before(self.used)
-        self._promise.close()
-
-    def _promise_required(self, broken: str) -> None:
-        if not self._promise.resize(self.required()):
-            raise InvariantBroken(broken)
-
-    def _release_before(self, first: int) -> None:
-        while self.first < min(first, self.used):
-            self.pool.release(int(self.table[self.first]))
-            self.table[self.first] = -1
-            self.first += 1
-
-
 class Lane(Owner):
     """The memory of one stream; a context manager that releases it exactly once.
+
+    A method that raises DeviceLost leaves a lane that is good for nothing but ``close``, save where
+    it says otherwise.
 
     Attributes:
         length: rows that have pages, those being computed included.
@@ -158,15 +124,15 @@ class Lane(Owner):
 
     def __init__(
         self,
-        tables: Sequence[_GroupTable],
+        memory: LaneMemory,
+        tables: Sequence[GroupTable],
         need_rows: int,
         chunk_rows: int,
-        slots: SlotPool | None = None,
         slot: int | None = None,
     ) -> None:
+        self._slots = memory.slots
         self._tables = tuple(tables)
         self._chunk_rows = chunk_rows
-        self._slots = slots
         self._slot = slot
         self.need_rows = need_rows
         self.length = 0
@@ -174,36 +140,41 @@ class Lane(Owner):
     @classmethod
     def open(
         cls,
-        pools: Sequence[PagePool],
+        memory: LaneMemory,
         need_rows: int,
         chunk_rows: int,
         resumed: LaneState | None = None,
-        slots: SlotPool | None = None,
     ) -> Self | LaneRefused:
         """Promise every page of a stream of ``need_rows`` rows in every group, or in none.
 
         Args:
             chunk_rows: the most rows that one ``extend`` adds.
-            resumed: held by a kept state; the lane takes references and a slot of its own.
-            slots: of a model with recurrent layers. The lane takes one, cleared or, resumed, a copy
-                of the state's.
+            resumed: held by a kept state; the lane takes references to its whole pages, copies of
+                the others and, of a model with recurrent layers, a slot with a copy of its own.
+
+        Raises:
+            DeviceLost: nothing was taken.
         """
-        tables = [_GroupTable(pool, need_rows, chunk_rows) for pool in pools]
-        runs = (None,) * len(tables) if resumed is None else resumed.runs
-        for group, (table, run) in enumerate(zip(tables, runs, strict=True)):
-            if not table.pool.fits(table.required(run)):
-                return PagesRefused(group, table.required(run), table.pool.available_pages)
-        slot = None if slots is None else _slot_of(slots, resumed)
+        tables = [
+            GroupTable(pool, memory.device, group, need_rows, chunk_rows)
+            for group, pool in enumerate(memory.pools)
+        ]
+        groups = range(len(tables))
+        whole = [None if resumed is None else resumed.whole(group) for group in groups]
+        for group, table in enumerate(tables):
+            required = table.required(whole[group])
+            if not table.pool.fits(required):
+                return PagesRefused(group, required, table.pool.available_pages)
+        slot = None if memory.slots is None else _slot_of(memory.slots, resumed)
         if isinstance(slot, SlotsRefused):
             return slot
-        lane = cls(tables, need_rows, chunk_rows, slots, slot)
+        lane = cls(memory, tables, need_rows, chunk_rows, slot)
+        with ExitStack() as undo:
+            undo.callback(lane.close)
+            for group, table in enumerate(tables):
+                table.open(whole[group], None if resumed is None else resumed.tail(group))
+            undo.pop_all()
         lane.length = 0 if resumed is None else resumed.rows
-        try:
-            for table, run in zip(tables, runs, strict=True):
-                table.open(run)
-        except InvariantBroken:
-            lane.close()
-            raise
         return lane
 
     @property
@@ -223,6 +194,49 @@ class Lane(Owner):
             table.extend(length)
         self.length = length
 
+    def adopt(self, rows: int) -> tuple[PageRun, ...]:
+        """Go on to ``rows`` rows whose bytes the caller writes through the device.
+
+        Draws on the promise. A recurrent state after ``rows`` is written by the caller, too.
+
+        Returns:
+            A run a group of the pages to be written whole, all of them the lane's alone: those that
+            row ``rows`` and later ones reach, from the page that holds row ``length`` on.
+        """
+        if not self.length < rows <= self.need_rows:
+            raise InvariantBroken(
+                f"A lane of {self.length} rows adopted {rows}; {self.need_rows} were promised."
+            )
+        runs = tuple(table.adopt(self.length, rows) for table in self._tables)
+        self.length = rows
+        return runs
+
+    def swap(self, state: LaneState) -> int:
+        """Hold a state's pages in place of the lane's own that have the same bytes.
+
+        Args:
+            state: kept, of a prefix or a continuation of what the lane computed by the same rules.
+
+        Returns:
+            Pages that the lane gave up.
+
+        Raises:
+            DeviceLost: the lane holds its own pages, as before.
+        """
+        end = min(state.rows, self.length) // PAGE_ROWS
+        moved = []
+        with ExitStack() as undo:
+            for group, table in enumerate(self._tables):
+                own = table.rename(state.whole(group), end)
+                undo.callback(table.restore, own)
+                moved.append(own)
+            for table in self._tables:
+                table.show()
+            undo.pop_all()
+        for table, own in zip(self._tables, moved, strict=True):
+            table.settle(own)
+        return sum(map(len, moved))
+
     def table(self, group: int) -> NDArray[np.int32]:
         """Page id by page index, one entry for every page of ``need_rows``.
 
@@ -232,26 +246,30 @@ class Lane(Owner):
         return self._tables[group].table
 
     def share(self, at: int) -> LaneState | None:
-        """What a state of the first ``at`` rows needs: references to its pages, a slot's copy.
+        """What a state of the first ``at`` rows needs: references, and copies of what still grows.
 
         The caller owns it. None where a sliding group has dropped one of the pages or cannot
-        promise another page in its place, or where no recurrent slot is free.
+        promise another page in its place, where no page is free for the copy of a partly filled
+        one, or no recurrent slot.
 
         Args:
-            at: a multiple of the page's rows, at most ``length``; with a recurrent state exactly
-                ``length``, all of them computed, for that state has no other position.
+            at: at most ``length``, all of them computed; with a recurrent state exactly
+                ``length``, for that state has no other position.
+
+        Raises:
+            DeviceLost: nothing was taken.
         """
-        if at % PAGE_ROWS or not 0 < at <= self.length:
+        if not 0 < at <= self.length:
             raise InvariantBroken(f"A state of {at} rows was cut from a lane of {self.length}.")
         if self._slot is not None and at != self.length:
             raise InvariantBroken(f"The recurrent state after {self.length} rows is not of {at}.")
         with ExitStack() as undo:
             runs: list[PageRun] = []
             for table in self._tables:
-                run = table.share(first_reached_page(table.pool.window, at), at // PAGE_ROWS)
+                run = table.share(at)
                 if run is None:
                     return None
-                undo.callback(table.pool.release_run, run)
+                undo.callback(table.unshare, run)
                 runs.append(run)
             slot = None
             if self._slots is not None and self._slot is not None:

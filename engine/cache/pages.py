@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from math import gcd
 
 from engine.cache.formats import PAGE_ROWS
 from engine.errors import InvariantBroken
@@ -24,6 +25,33 @@ def pages_for(rows: int) -> int:
 def first_reached_page(window: int | None, at: int) -> int:
     """The first page that row ``at`` and later ones may still attend to."""
     return 0 if window is None else max(0, at - window + 1) // PAGE_ROWS
+
+
+def most_live_pages(window: int | None, need_rows: int, chunk_rows: int) -> int:
+    """Pages of one group that a stream of ``need_rows`` rows holds at most at one time."""
+    whole = pages_for(need_rows)
+    return whole if window is None else min(whole, pages_for(window + chunk_rows) + 1)
+
+
+def state_pages(window: int | None, at: int) -> int:
+    """Pages of one group that a state after ``at`` rows holds, its last partly filled one too."""
+    return pages_for(at) - first_reached_page(window, at)
+
+
+def most_state_pages(window: int | None, need_rows: int, grid_rows: int) -> int:
+    """The most of ``state_pages`` at any multiple of ``grid_rows`` up to ``need_rows``."""
+    whole = pages_for(need_rows)
+    if window is None:
+        return whole
+    # Of all tails the shortest leaves most rows to the pages before it.
+    tail = grid_rows % PAGE_ROWS
+    before = pages_for(max(0, window - 1 - gcd(tail, PAGE_ROWS)))
+    return min(whole, max(pages_for(window - 1), 1 + before if tail else 0))
+
+
+def tail_pages(grid_rows: int) -> int:
+    """Pages of one group that a state may hold alone: the copy of a partly filled page."""
+    return 1 if grid_rows % PAGE_ROWS else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +137,12 @@ class PagePool:
         """Change the sum of all promises; only ``Promise`` calls this, after ``fits``."""
         self._promised += pages
 
+    def take_spare(self) -> int | None:
+        """A page beyond all promises with one reference; None where there is none."""
+        return self.take() if self.fits(1) else None
+
     def take(self) -> int:
-        """A free page with one reference; only ``Promise.take`` calls this."""
+        """A free page with one reference; only ``Promise.take`` and ``take_spare`` call this."""
         page = heapq.heappop(self._free)
         self._references[page] = 1
         return page

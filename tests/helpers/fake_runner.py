@@ -1,9 +1,9 @@
 """A runner without a model, and what else serving needs, for tests of the loop.
 
-``FakeRunner`` keeps each row's token in the page and slot that the lane's block tables give, and
-makes logits from a digest of every (position, token) that the row may see, read back through the
-tables, and of the lane's recurrent chain. So a wrong page, a lost row, a stale one, or a slot that
-is not the stream's own changes the reply, as it would with a real model.
+``FakeRunner`` keeps each row's token in the page and slot of a ``FakeDevice`` that the lane's block
+tables, as uploaded, give. It makes logits from a digest of every (position, token) that the row may
+see, read back through the tables, and of the lane's recurrent chain. So a wrong page, a lost row, a
+stale one, or a slot that is not the stream's own changes the reply, as it would with a real model.
 """
 
 from __future__ import annotations
@@ -25,31 +25,38 @@ from engine.protocol import EngineMessage, Failure, Finished, Tokens, ToolCall
 from engine.sampling.keyed import DrawRule
 from engine.sampling.penalties import PenaltyRule
 from engine.serving.admission import Served
-from engine.serving.request import Piece, Request
+from engine.serving.request import Piece, Request, WantedMark
 from engine.serving.rounds import Serving
+from engine.states.records import Role
 from engine.states.store import StateStore
+from tests.helpers.fake_device import POISON, FakeDevice, left_behind
 from tests.helpers.fake_slots import FakeSlots
 
 VOCABULARY = 97
 END = 96
 GREEDY = DrawRule(temperature=0.0, top_k=0, top_p=1.0, min_p=0.0, seed=0)
-POISON = -1
 
 
 class FakeRunner:
-    """Implements ``engine.runner.Runner``; ``calls`` records the work in order."""
+    """Implements ``engine.runner.Runner``; ``calls`` records the work in order.
+
+    Args:
+        grid_rows: where chunks begin and states may be kept.
+        chunk_rows: the most rows of one chunk.
+    """
 
     def __init__(
         self,
-        pools: Sequence[PagePool],
+        device: FakeDevice,
         *,
         shares_steps: bool = True,
-        recurrent: FakeSlots | None = None,
+        grid_rows: int = PAGE_ROWS,
+        chunk_rows: int = PAGE_ROWS,
     ) -> None:
-        self._pools = pools
-        self._recurrent = recurrent
+        self._device = device
         self._shares_steps = shares_steps
-        self._memory = [np.full((pool.page_count, PAGE_ROWS), POISON) for pool in pools]
+        self._grid_rows = grid_rows
+        self._chunk_rows = chunk_rows
         self.calls: list[tuple[str, int]] = []
         self.before: Callable[[str], None] = lambda _kind: None
         self.edit: Callable[[NDArray[np.float32], int], None] = lambda _row, _position: None
@@ -57,11 +64,11 @@ class FakeRunner:
 
     @property
     def grid_rows(self) -> int:
-        return PAGE_ROWS
+        return self._grid_rows
 
     @property
     def chunk_rows(self) -> int:
-        return PAGE_ROWS
+        return self._chunk_rows
 
     @property
     def shares_steps(self) -> bool:
@@ -70,7 +77,9 @@ class FakeRunner:
     def prompt_chunk(
         self, lane: Lane, ids: Sequence[int], position: int, *, wants_logits: bool = True
     ) -> torch.Tensor:
-        assert position % PAGE_ROWS == 0
+        assert position % self._grid_rows == 0
+        assert 0 < len(ids) <= self._chunk_rows
+        assert wants_logits or len(ids) % self._grid_rows == 0
         self.calls.append(("prompt", position))
         self.before("prompt")
         self._write(lane, ids, position)
@@ -92,26 +101,27 @@ class FakeRunner:
 
     def _write(self, lane: Lane, ids: Sequence[int], position: int) -> None:
         rows = np.arange(position, position + len(ids))
-        for group, memory in enumerate(self._memory):
-            pages = lane.table(group)[rows // PAGE_ROWS]
+        for group, pool in enumerate(self._device.memory.pools):
+            pages = self._device.seen(lane.table(group))[rows // PAGE_ROWS]
             assert (pages >= 0).all(), f"a row from {position} of group {group} has no page"
-            memory[pages, rows % PAGE_ROWS] = ids
-        if self._recurrent is not None:
+            assert all(pool.references(int(page)) == 1 for page in pages), "a held page is written"
+            self._device.rows[group][pages, rows % PAGE_ROWS] = ids
+        if self._device.slots is not None:
             assert lane.recurrent_slot is not None
-            self._recurrent.extend(lane.recurrent_slot, ids)
+            self._device.slots.extend(lane.recurrent_slot, ids)
 
     def _logits(self, lane: Lane, position: int) -> torch.Tensor:
         digest = blake2b(position.to_bytes(4, "little"), digest_size=8)
-        for group, pool in enumerate(self._pools):
+        for group, pool in enumerate(self._device.memory.pools):
             first = 0 if pool.window is None else max(0, position - pool.window + 1)
             rows = np.arange(first, position + 1)
-            pages = lane.table(group)[rows // PAGE_ROWS]
+            pages = self._device.seen(lane.table(group))[rows // PAGE_ROWS]
             assert (pages >= 0).all(), f"group {group} lost a row before {position}"
-            seen = self._memory[group][pages, rows % PAGE_ROWS]
-            assert (seen >= 0).all(), "a row was read that was never written"
+            seen = self._device.rows[group][pages, rows % PAGE_ROWS]
+            assert (seen != POISON).all(), "a row was read that was never written"
             digest.update(seen.astype("<i8").tobytes())
-        if self._recurrent is not None and lane.recurrent_slot is not None:
-            digest.update(self._recurrent.chains[lane.recurrent_slot])
+        if self._device.slots is not None and lane.recurrent_slot is not None:
+            digest.update(self._device.slots.chains[lane.recurrent_slot])
         rng = np.random.default_rng(int.from_bytes(digest.digest(), "little"))
         row = rng.standard_normal(VOCABULARY).astype(np.float32)
         row[END] = -30.0
@@ -152,14 +162,24 @@ class FakeText:
 class Bench:
     """One fake model being served, with a clock that the test moves, and what was sent."""
 
-    pools: tuple[PagePool, ...]
+    device: FakeDevice
     runner: FakeRunner
     states: StateStore
     serving: Serving
     sent: list[EngineMessage]
     now_ns: list[int] = field(default_factory=lambda: [0])
-    slots: SlotPool | None = None
-    recurrent: FakeSlots | None = None
+
+    @property
+    def pools(self) -> tuple[PagePool, ...]:
+        return self.device.memory.pools
+
+    @property
+    def slots(self) -> SlotPool | None:
+        return self.device.memory.slots
+
+    @property
+    def recurrent(self) -> FakeSlots | None:
+        return self.device.slots
 
     def ask(self, wish: Request, text: FakeText | None = None) -> None:
         """Queue a request."""
@@ -197,34 +217,32 @@ def bench(
     context: int = 2048,
     shares: bool = True,
     slot_count: int = 0,
+    grid: int = PAGE_ROWS,
 ) -> Iterator[Bench]:
     """Serve a fake model with a full and a sliding group; the census must be zero at the end.
 
     Args:
         slot_count: of recurrent states; 0 is a model without recurrent layers.
+        grid: rows at whose multiples states may be kept; a chunk has a page's rows at most.
     """
     pools = tuple(
         PagePool(count, window) for count, window in zip(pages, (None, 512), strict=False)
     )
-    recurrent = FakeSlots(slot_count) if slot_count else None
-    slots = None if recurrent is None else SlotPool(recurrent)
-    runner = FakeRunner(pools, shares_steps=shares, recurrent=recurrent)
-    states = StateStore(pools, PAGE_ROWS, slots)
+    device = FakeDevice(pools, slot_count)
+    runner = FakeRunner(device, shares_steps=shares, grid_rows=grid)
+    states = StateStore(pools, grid, device.memory.slots)
     sent: list[EngineMessage] = []
     now_ns = [0]
-    served = Served(runner, pools, states, context, streams, slots)
+    served = Served(runner, device.memory, states, context, streams)
     serving = Serving(served, sent.append, lambda: now_ns[0])
-    yield Bench(pools, runner, states, serving, sent, now_ns, slots, recurrent)
+    yield Bench(device, runner, states, serving, sent, now_ns)
     serving.close()
     serving.close()
     assert not serving.has_work
     for pool in pools:
         assert pool.census().promised_pages == 0
     states.close()
-    for pool in pools:
-        assert pool.census().free_pages == pool.page_count
-    if slots is not None:
-        assert slots.census().free_slots == slot_count
+    assert left_behind(device.memory) == []
     ended = [m.request for m in sent if isinstance(m, Finished | Failure)]
     assert len(ended) == len(set(ended)), "a request ended twice"
 
@@ -240,7 +258,7 @@ def request(
     suppressed_ids: tuple[int, ...] = (),
     arrived_ns: int = 0,
 ) -> Request:
-    """A request with everything but the prompt defaulted."""
+    """A request with everything but the prompt defaulted; each is a chat of its own."""
     return Request(
         number=number,
         ids=np.array(ids, np.int32),
@@ -249,10 +267,11 @@ def request(
         max_tokens=max_tokens,
         end_ids=frozenset({END}),
         suppressed_ids=suppressed_ids,
-        wanted_marks=wanted_marks,
+        wanted_marks=tuple(WantedMark(at, Role.REWIND) for at in wanted_marks),
         template_hash=None,
         notes=(),
         arrived_ns=arrived_ns,
+        conversation=f"chat {number}",
     )
 
 

@@ -6,14 +6,17 @@ row that reads what it should not shows at once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import torch
 
-from engine.cache.formats import PAGE_ROWS
-from engine.cache.lane import Lane
+from engine.cache.formats import PAGE_ROWS, KvFormat, page_bytes
+from engine.cache.host import HostDevice
+from engine.cache.kv import KvArena
+from engine.cache.lane import Lane, LaneMemory
 from engine.cache.pages import PagePool, pages_for
 from engine.cache.recurrent import RecurrentArena
 from engine.cache.slots import SlotPool
@@ -26,6 +29,7 @@ from engine.models import model_spec
 from engine.models.spec import ModelSpec
 
 STATE_SLOTS = 3
+FP8_NAN = 0x7F
 
 
 class LoneModel:
@@ -37,26 +41,21 @@ class LoneModel:
         rows: int,
         *,
         spec: ModelSpec | None = None,
-        dtype: torch.dtype = torch.float32,
+        kv_format: KvFormat = KvFormat.FP32,
     ) -> None:
         """Load a checkpoint; ``rows`` are promised to the lane, ``spec`` replaces its own."""
         self._source = open_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
         self.spec = model_spec(self._source) if spec is None else spec
         weights = Weights(self._source)
         self.pools = [PagePool(pages_for(rows) + 2, group.window) for group in self.spec.groups]
-        self.arenas = [
-            torch.full(
-                (group.layer_count, pool.page_count, 2, group.kv_head_count, 256, group.head_dim),
-                float("nan"),
-                dtype=dtype,
-            )
-            for group, pool in zip(self.spec.groups, self.pools, strict=True)
-        ]
+        self.kv = poisoned_pages(self.spec, [pool.page_count for pool in self.pools], kv_format)
         products = DequantizedProducts(self.spec, weights)
         self.recurrent = _poisoned_states(self.spec)
-        self.runner = TorchRunner(self.spec, weights, products, self.arenas, self.recurrent)
+        self.runner = TorchRunner(self.spec, weights, products, self.kv.tensors, self.recurrent)
         self.slots = None if self.recurrent is None else SlotPool(self.recurrent)
-        opened = Lane.open(self.pools, rows, PAGE_ROWS, slots=self.slots)
+        device = HostDevice(self.kv, self.recurrent)
+        self.memory = LaneMemory(tuple(self.pools), device, self.slots)
+        opened = Lane.open(self.memory, rows, PAGE_ROWS)
         assert isinstance(opened, Lane)
         self.lane = opened
 
@@ -102,11 +101,22 @@ class LoneModel:
     ) -> None:
         self.lane.close()
         self.runner.close()
+        self.kv.close()
         if self.recurrent is not None:
             self.recurrent.close()
         self._source.close()
         assert all(pool.census().held_pages == 0 for pool in self.pools)
         assert self.slots is None or self.slots.census().free_slots == STATE_SLOTS
+
+
+def poisoned_pages(spec: ModelSpec, page_counts: Sequence[int], kv_format: KvFormat) -> KvArena:
+    """KV memory full of NaN; the caller closes it."""
+    pairs = zip(spec.groups, page_counts, strict=True)
+    size = sum(count * page_bytes(group, kv_format) for group, count in pairs)
+    arena = KvArena(spec.groups, page_counts, kv_format, Ledger({RAM: size}), RAM)
+    for tensor in (*arena.tensors, *arena.scales):
+        tensor.fill_(FP8_NAN if tensor.dtype is torch.uint8 else float("nan"))
+    return arena
 
 
 def _poisoned_states(spec: ModelSpec) -> RecurrentArena | None:

@@ -8,8 +8,9 @@ from typing import Self
 import torch
 
 from engine.cache.formats import PAGE_ROWS, KvFormat
+from engine.cache.host import HostDevice
 from engine.cache.kv import KvArena
-from engine.cache.lane import Lane
+from engine.cache.lane import Lane, LaneMemory
 from engine.cache.pages import PagePool, pages_for
 from engine.cache.recurrent import RecurrentArena
 from engine.cache.slots import SlotPool
@@ -43,7 +44,7 @@ class Side:
         pages = 2 * pages_for(rows) + 1
         self.pools = [PagePool(pages, group.window) for group in self.spec.groups]
         self.kv = KvArena(self.spec.groups, [pages] * len(self.pools), kv_format, self.ledger, RAM)
-        for tensor in self.kv.tensors:
+        for tensor in self.kv.scales or self.kv.tensors:
             tensor.fill_(float("nan"))
         self.recurrent: RecurrentArena | None = None
         if self.spec.recurrent is not None:
@@ -51,6 +52,8 @@ class Side:
             self.recurrent.states.fill_(float("nan"))
             self.recurrent.tails.fill_(float("nan"))
         self.slots = None if self.recurrent is None else SlotPool(self.recurrent)
+        device = HostDevice(self.kv, self.recurrent)
+        self.memory = LaneMemory(tuple(self.pools), device, self.slots)
 
     def fill_pages(self) -> None:
         """Random numbers in place of NaN, as if every page had been computed."""
@@ -67,7 +70,7 @@ class Side:
 
     def lane(self) -> Lane:
         """A lane for ``rows`` rows; the caller closes it."""
-        opened = Lane.open(self.pools, self.rows, PAGE_ROWS, slots=self.slots)
+        opened = Lane.open(self.memory, self.rows, PAGE_ROWS)
         assert isinstance(opened, Lane)
         return opened
 
@@ -101,8 +104,9 @@ class NativeSide(Side):
         streams: int = 4,
         isa: Isa | None = None,
         spec: ModelSpec | None = None,
+        kv_format: KvFormat = KvFormat.FP16,
     ) -> None:
-        super().__init__(source, rows, KvFormat.FP16, spec)
+        super().__init__(source, rows, kv_format, spec)
         library = Library()
         self.pool = Pool(library, threads, isa)
         self.weights = StoredWeights(source, library, self.pool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -55,7 +56,7 @@ def resume(lone: LoneModel) -> None:
     lone.lane.close()
     lone.recurrent.states[[slot for slot in range(3) if slot != kept.slot]] = float("nan")
     lone.recurrent.tails[[slot for slot in range(3) if slot != kept.slot]] = float("nan")
-    lane = Lane.open(lone.pools, ROWS + 20, 256, resumed=kept, slots=lone.slots)
+    lane = Lane.open(lone.memory, ROWS + 20, 256, resumed=kept)
     assert isinstance(lane, Lane)
     kept.release(lone.pools, lone.slots)
     lone.lane = lane
@@ -65,7 +66,8 @@ def left(lone: LoneModel, logits: torch.Tensor) -> list[torch.Tensor]:
     """Logits, K and V, states and tails after a pass."""
     assert lone.recurrent is not None
     held = [int(page) for page in lone.lane.table(0) if page >= 0]
-    pages = torch.cat([lone.arenas[0][:, page] for page in held], -2)[..., : lone.lane.length, :]
+    arena = lone.kv.tensors[0]
+    pages = torch.cat([arena[:, page] for page in held], -2)[..., : lone.lane.length, :]
     slot = lone.lane.recurrent_slot
     return [logits, pages, lone.recurrent.states[slot].clone(), lone.recurrent.tails[slot].clone()]
 
@@ -169,7 +171,7 @@ def test_lanes_that_step_together_keep_to_their_own_slots() -> None:
         alone = [lone.step(token) for token in IDS[77:80]]
     with opened(400) as lone:
         prompt(lone, IDS[:77], asks=False)
-        other = Lane.open(lone.pools, 50, 256, slots=lone.slots)
+        other = Lane.open(lone.memory, 50, 256)
         assert isinstance(other, Lane)
         with other:
             other.extend(40)
@@ -190,8 +192,8 @@ def test_a_recurrent_model_without_states_is_refused() -> None:
     with pytest.raises(InvariantBroken, match="without recurrent states"):
         TorchForward(spec, weights, products, [])
     with opened() as lone:
-        runner = TorchRunner(spec, weights, products, lone.arenas, lone.recurrent)
-        stateless = Lane.open(lone.pools, 10, 256)
+        runner = TorchRunner(spec, weights, products, lone.kv.tensors, lone.recurrent)
+        stateless = Lane.open(replace(lone.memory, slots=None), 10, 256)
         assert isinstance(stateless, Lane)
         with stateless:
             stateless.extend(1)

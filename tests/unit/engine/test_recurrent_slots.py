@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
 
-from engine.cache.lane import Lane, LaneState, PagesRefused, SlotsRefused
+from engine.cache.lane import Lane, LaneMemory, LaneState, PagesRefused, SlotsRefused
 from engine.cache.pages import PageCensus, PagePool, PageRun
 from engine.cache.recurrent import RecurrentArena
 from engine.cache.slots import SlotCensus, SlotPool
@@ -18,6 +19,7 @@ from engine.memory.ledger import Ledger
 from engine.memory.pools import RAM
 from engine.models.spec import RecurrentSpec
 from engine.states.store import StateStore
+from tests.helpers.fake_device import FakeDevice
 from tests.helpers.fake_slots import POISON, START, FakeSlots, chain_of
 
 CHUNK = 256
@@ -43,8 +45,12 @@ def slots(content: FakeSlots) -> Iterator[SlotPool]:
     assert slots.census() == SlotCensus(3, 3)
 
 
+def memory(pool: PagePool, slots: SlotPool) -> LaneMemory:
+    return replace(FakeDevice([pool]).memory, slots=slots)
+
+
 def opened(pool: PagePool, slots: SlotPool, held: LaneState | None = None) -> Lane:
-    lane = Lane.open([pool], 1024, CHUNK, held, slots)
+    lane = Lane.open(memory(pool, slots), 1024, CHUNK, held)
     assert isinstance(lane, Lane)
     return lane
 
@@ -66,7 +72,7 @@ def test_a_fresh_lane_s_slot_is_cleared_whatever_it_held(
 
 
 def test_a_lane_without_slots_has_none(pool: PagePool) -> None:
-    lane = Lane.open([pool], 1024, CHUNK)
+    lane = Lane.open(FakeDevice([pool]).memory, 1024, CHUNK)
     assert isinstance(lane, Lane)
     assert lane.recurrent_slot is None
     lane.close()
@@ -92,7 +98,7 @@ def test_a_resumed_lane_goes_on_from_a_copy(
 def test_no_slot_is_a_refusal_that_takes_nothing(pool: PagePool, slots: SlotPool) -> None:
     lanes = [opened(pool, slots) for _ in range(3)]
     before = pool.census()
-    assert Lane.open([pool], 1024, CHUNK, slots=slots) == SlotsRefused(slot_count=3)
+    assert Lane.open(memory(pool, slots), 1024, CHUNK) == SlotsRefused(slot_count=3)
     assert pool.census() == before
     for lane in lanes:
         lane.close()
@@ -100,7 +106,7 @@ def test_no_slot_is_a_refusal_that_takes_nothing(pool: PagePool, slots: SlotPool
 
 
 def test_too_few_pages_take_no_slot(pool: PagePool, slots: SlotPool) -> None:
-    assert isinstance(Lane.open([pool], 25 * CHUNK, CHUNK, slots=slots), PagesRefused)
+    assert isinstance(Lane.open(memory(pool, slots), 25 * CHUNK, CHUNK), PagesRefused)
     assert slots.free_slots == 3
 
 
@@ -115,7 +121,7 @@ def test_a_lane_whose_slot_cannot_be_filled_takes_nothing(
     before = pool.census(), slots.census()
     content.fault = RuntimeError("injected")
     with pytest.raises(RuntimeError, match="injected"):
-        Lane.open([pool], 1024, CHUNK, held if resumes else None, slots)
+        Lane.open(memory(pool, slots), 1024, CHUNK, held if resumes else None)
     assert (pool.census(), slots.census()) == before
     held.release([pool], slots)
 
@@ -129,7 +135,7 @@ def test_a_lane_that_fails_in_its_pages_gives_the_slot_back(
     assert held is not None
     wrong = LaneState(CHUNK, (PageRun(0, (20,)),), held.slot)
     with pytest.raises(InvariantBroken, match="nobody holds"):
-        Lane.open([pool], 1024, CHUNK, wrong, slots)
+        Lane.open(memory(pool, slots), 1024, CHUNK, wrong)
     assert slots.free_slots == 2
     held.release([pool], slots)
 
@@ -162,7 +168,7 @@ def test_a_recurrent_state_is_only_cut_where_it_stands(pool: PagePool, slots: Sl
 
 def test_a_state_without_its_recurrent_part_is_not_resumed(pool: PagePool, slots: SlotPool) -> None:
     with opened(pool, slots) as lane, pytest.raises(InvariantBroken, match="recurrent part"):
-        Lane.open([pool], 1024, CHUNK, LaneState(0, (PageRun(0, ()),)), slots)
+        Lane.open(memory(pool, slots), 1024, CHUNK, LaneState(0, (PageRun(0, ()),)))
     assert lane.recurrent_slot is None
 
 
@@ -234,7 +240,7 @@ def test_a_store_evicts_for_slots_as_for_pages(pool: PagePool, slots: SlotPool) 
     assert store.find(prompt(300, 3)).state is not None
     assert store.find(prompt(300, 0)).reason == "evicted"
     with opened(pool, slots):
-        assert Lane.open([pool], 512, CHUNK, slots=slots) == SlotsRefused(3)
+        assert Lane.open(memory(pool, slots), 512, CHUNK) == SlotsRefused(3)
         assert store.reclaim(SlotsRefused(3))
         assert store.census().slots == 1
         assert store.reclaim(SlotsRefused(3))

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from engine.cache.lane import Lane, PagesRefused
+from engine.cache.lane import Lane, LaneMemory, PagesRefused
 from engine.cache.pages import PageCensus, PagePool, first_reached_page
 from engine.errors import InvariantBroken
 from engine.states.marks import choose_marks
 from engine.states.store import REMEMBERED_EVICTIONS, StateStore
+from tests.helpers.fake_device import FakeDevice
 
 GRID = 256
 
@@ -34,6 +35,10 @@ def store(pool: PagePool) -> Iterator[StateStore]:
     assert (store.census().states, store.census().pages, store.census().pinned) == (0, 0, 0)
 
 
+def memory(pools: list[PagePool]) -> LaneMemory:
+    return FakeDevice(pools).memory
+
+
 def prompt(length: int, seed: int = 0) -> NDArray[np.int32]:
     return np.random.default_rng(seed).integers(0, 1000, length).astype(np.int32)
 
@@ -42,7 +47,7 @@ def keep(
     store: StateStore, pools: list[PagePool], ids: NDArray[np.int32], at: tuple[int, ...]
 ) -> list[bool]:
     """Compute ``ids`` in a lane of its own as a prompt pass does, keeping states on the way."""
-    lane = Lane.open(pools, len(ids), GRID)
+    lane = Lane.open(memory(pools), len(ids), GRID)
     assert isinstance(lane, Lane), lane
     with lane:
         kept = []
@@ -136,7 +141,7 @@ def test_nothing_is_evicted_where_that_would_not_help(store: StateStore, pool: P
     keep(store, [pool], ids, (512,))
     state = store.find(ids).state
     assert state is not None
-    lane = Lane.open([pool], 600, GRID, state.held)
+    lane = Lane.open(memory([pool]), 600, GRID, state.held)
     assert isinstance(lane, Lane)
     with lane:
         assert not store.reclaim(PagesRefused(0, 6, 5))
@@ -152,7 +157,7 @@ def test_a_resumed_stream_holds_its_pages_after_the_state_is_gone(
     keep(store, [pool], ids, (512,))
     state = store.find(ids).state
     assert state is not None
-    lane = Lane.open([pool], 513, GRID, state.held)
+    lane = Lane.open(memory([pool]), 513, GRID, state.held)
     assert isinstance(lane, Lane)
     with lane:
         store.close()
@@ -163,7 +168,7 @@ def test_a_resumed_stream_holds_its_pages_after_the_state_is_gone(
 def test_a_state_off_the_grid_breaks_a_promise(
     store: StateStore, pool: PagePool, length: int
 ) -> None:
-    lane = Lane.open([pool], 512, GRID)
+    lane = Lane.open(memory([pool]), 512, GRID)
     assert isinstance(lane, Lane)
     with lane, pytest.raises(InvariantBroken, match="not on the grid"):
         store.keep(lane, prompt(length))
@@ -186,7 +191,7 @@ def test_a_sliding_state_displaces_old_ones_rather_than_being_refused() -> None:
 def test_a_sliding_state_that_cannot_be_held_is_refused_and_counted() -> None:
     pools = [PagePool(8), PagePool(5, window=512)]
     store = StateStore(pools, GRID)
-    lane = Lane.open(pools, 2048, GRID)
+    lane = Lane.open(memory(pools), 2048, GRID)
     assert isinstance(lane, Lane)
     with lane:
         for _ in range(4):

@@ -8,12 +8,14 @@ from contextlib import contextmanager
 import pytest
 import torch
 
+from engine.cache.formats import KvFormat
 from engine.cache.lane import Lane
 from engine.cache.pages import PagePool
 from engine.errors import InvariantBroken
 from engine.forward import DequantizedProducts, TorchForward, TorchRunner, Wanted, Weights
 from engine.models import model_spec
-from tests.helpers.lone_model import relative_l2
+from tests.helpers.fake_device import FakeDevice
+from tests.helpers.lone_model import poisoned_pages, relative_l2
 from tests.helpers.memory_source import VOCABULARY, tiny_source
 
 FAMILIES = ["llama", "gemma3"]
@@ -23,18 +25,13 @@ IDS = torch.randint(0, VOCABULARY, (700,), generator=torch.Generator().manual_se
 class Loaded:
     """A tiny model with pages full of NaN and one lane of 900 rows."""
 
-    def __init__(self, family: str, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, family: str, kv_format: KvFormat = KvFormat.FP32) -> None:
         source = tiny_source(family)
         self.spec = model_spec(source)
         self.pools = [PagePool(5, group.window) for group in self.spec.groups]
-        self.arenas = [
-            torch.full(
-                (group.layer_count, 5, 2, group.kv_head_count, 256, group.head_dim),
-                float("nan"),
-                dtype=dtype,
-            )
-            for group in self.spec.groups
-        ]
+        self.kv = poisoned_pages(self.spec, [5] * len(self.pools), kv_format)
+        self.arenas = self.kv.tensors
+        self.memory = FakeDevice(self.pools).memory
         weights = Weights(source)
         products = DequantizedProducts(self.spec, weights)
         self.forward = TorchForward(self.spec, weights, products, self.arenas)
@@ -42,7 +39,7 @@ class Loaded:
 
     @contextmanager
     def lane(self) -> Iterator[Lane]:
-        opened = Lane.open(self.pools, 900, 256)
+        opened = Lane.open(self.memory, 900, 256)
         assert isinstance(opened, Lane)
         with opened:
             yield opened
@@ -102,7 +99,7 @@ def test_several_lanes_step_as_each_does_alone() -> None:
         model.run(first, IDS[:31], Wanted.NOTHING)
         first.extend(1)
         alone = model.runner.step([first], [3], [31])[0].clone()
-        second = Lane.open(model.pools, 200, 256)
+        second = Lane.open(model.memory, 200, 256)
         assert isinstance(second, Lane)
         with second:
             model.run(second, IDS[:77], Wanted.NOTHING)
@@ -135,7 +132,7 @@ def test_pages_that_the_lane_does_not_hold_are_never_read(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_bf16_pages_cost_accuracy_and_nothing_else(family: str) -> None:
-    exact, rounded = Loaded(family), Loaded(family, torch.bfloat16)
+    exact, rounded = Loaded(family), Loaded(family, KvFormat.BF16)
     with exact.lane() as lane:
         wanted = exact.run(lane, IDS[:300], Wanted.ALL)
     with rounded.lane() as lane:
@@ -170,7 +167,7 @@ def test_biases_are_added() -> None:
         spec, weights = model_spec(source), Weights(source)
         arenas = [torch.zeros(2, 1, 2, 1, 256, 10)]
         forward = TorchForward(spec, weights, DequantizedProducts(spec, weights), arenas)
-        lane = Lane.open([PagePool(1)], 8, 256)
+        lane = Lane.open(FakeDevice([PagePool(1)]).memory, 8, 256)
         assert isinstance(lane, Lane)
         with lane:
             lane.extend(8)
