@@ -182,7 +182,7 @@ class DiskArchive(Owner):
                 states=len(self._shelf.states),
                 host_bytes=self._host.held_bytes,
                 disk_bytes=self._shelf.disk_bytes,
-                waiting_bytes=self._host.waiting_bytes,
+                waiting_bytes=self._host.waiting_bytes + self._shelf.waiting_bytes,
                 dropped=self._catalogue.dropped,
                 damaged=self._catalogue.damaged,
             )

@@ -174,6 +174,11 @@ class Shelf:
             if extent.written and extent.states == 0 and extent.came_s <= before_s
         )
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Of the ids of states that have no file yet."""
+        return sum(k.record.ids.nbytes for k in self.states.values() if not k.manifest_bytes)
+
     def freed_bytes(self, states: Iterable[Kept]) -> int:
         """What deleting these states would free on the disk."""
         named: Counter[ExtentName] = Counter()
