@@ -31,8 +31,8 @@ def test_a_full_disk_ends_the_reply_also_at_its_very_end(tmp_path: Path, script:
         client_on(tmp_path, script) as (client, _),
     ):
         client.wait_ready(LIMIT_S)
-        model = load(client).model
-        log = ReplyLog(store, open_chat(store, "c", None), "hi", model, Sampling())
+        loaded = load(client)
+        log = ReplyLog(store, open_chat(store, "c", None), "hi", loaded, Sampling())
         database = store.turns._database
         database.read(f"PRAGMA max_page_count = {database.pragma('page_count')}")
         out = io.BytesIO()
@@ -60,8 +60,8 @@ def test_a_closed_output_ends_the_reply_and_keeps_it(tmp_path: Path) -> None:
         client_on(tmp_path, LONG) as (client, _),
     ):
         client.wait_ready(LIMIT_S)
-        model = load(client).model
-        log = ReplyLog(store, open_chat(store, "c", None), "hi", model, Sampling())
+        loaded = load(client)
+        log = ReplyLog(store, open_chat(store, "c", None), "hi", loaded, Sampling())
         reply = RunningReply(client, Output(ClosesSoon(), False), log, streams=True)
         with pytest.raises(OutputClosed):
             reply.run(QUESTION, Sampling())
@@ -81,8 +81,8 @@ def test_an_engine_that_does_not_stop_is_ended_and_what_came_kept(
         client_on(tmp_path, hung) as (client, told),
     ):
         told.ready()
-        model = load(client).model
-        log = ReplyLog(store, open_chat(store, "c", None), "hi", model, Sampling())
+        loaded = load(client)
+        log = ReplyLog(store, open_chat(store, "c", None), "hi", loaded, Sampling())
         reply = RunningReply(client, Output(ClosesSoon(), False), log, streams=True)
         with pytest.raises(OutputClosed):
             reply.run(QUESTION, Sampling())
