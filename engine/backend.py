@@ -99,4 +99,4 @@ def _torch_runner(parts: RunnerParts) -> Runner:
     parts.resources.callback(lease.release, products.close)
     lease.commit()
     parts.progress(size, size)
-    return TorchRunner(parts.spec, weights, products, parts.kv.tensors, parts.recurrent)
+    return TorchRunner(parts.spec, weights, products, parts.kv, parts.recurrent)

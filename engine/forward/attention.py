@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from engine.cache.formats import PAGE_ROWS
 from engine.errors import InvariantBroken
+from engine.forward.pages import LayerPages
 
 BLOCK_ROWS = 128
 """Rows that share one list of visible keys; half a page saves a quarter of the causal one."""
@@ -74,13 +75,13 @@ def row_blocks(
 
 
 def attend(
-    query: torch.Tensor, pages: torch.Tensor, blocks: Sequence[RowBlock], scale: float
+    query: torch.Tensor, pages: LayerPages, blocks: Sequence[RowBlock], scale: float
 ) -> torch.Tensor:
     """Softmax attention of a chunk's rows over the pages they see.
 
     Args:
         query: [kv_head, rows * heads a kv head, head_dim] float32, contiguous, rows outermost.
-        pages: [page, 2, kv_head, slot, head_dim], one layer of the arena, any float dtype.
+        pages: of the layer that owns the keys and values.
 
     Returns:
         The mixed values in the query's shape, float32.
@@ -92,7 +93,7 @@ def attend(
 
 
 def _attend_block(
-    query: torch.Tensor, pages: torch.Tensor, block: RowBlock, scale: float, out: torch.Tensor
+    query: torch.Tensor, pages: LayerPages, block: RowBlock, scale: float, out: torch.Tensor
 ) -> None:
     newest, *older = block.pages
     scores, values = _scores(query, pages, newest, scale)
@@ -112,10 +113,10 @@ def _attend_block(
 
 
 def _scores(
-    query: torch.Tensor, pages: torch.Tensor, view: VisiblePage, scale: float
+    query: torch.Tensor, pages: LayerPages, view: VisiblePage, scale: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Scaled, masked scores [kv_head, rows, keys] and the values [kv_head, keys, head_dim]."""
-    both = pages[view.page, :, :, view.first : view.end].float()
+    both = pages.read(view.page, view.first, view.end)
     keys, values = both[0].transpose(1, 2), both[1]
     if view.mask is None:
         return torch.baddbmm(query.new_empty(()), query, keys, beta=0, alpha=scale), values

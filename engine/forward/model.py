@@ -13,6 +13,7 @@ from enum import Enum
 import torch
 
 from engine.cache.formats import PAGE_ROWS
+from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
 from engine.cache.recurrent import RecurrentArena
 from engine.errors import InvariantBroken
@@ -40,9 +41,8 @@ class Wanted(Enum):
 class TorchForward:
     """Computes rows of one model; used from the engine thread only.
 
-    Owns the decoded norms and other small tensors. The arenas ([layer, page, 2, kv_head, slot,
-    head_dim], one a group, any float dtype), the recurrent states and the products belong to the
-    caller.
+    Owns the decoded norms and other small tensors. The arena of K and V, in any format, the
+    recurrent states and the products belong to the caller.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class TorchForward:
         spec: ModelSpec,
         weights: Weights,
         products: Products,
-        arenas: Sequence[torch.Tensor],
+        kv: KvArena,
         recurrent: RecurrentArena | None = None,
     ) -> None:
         self._spec = spec
         self._weights = weights
         self._products = products
         self._norms = Norms(spec, weights)
-        self._attention = AttentionLayers(self._norms, products, arenas)
+        self._attention = AttentionLayers(self._norms, products, kv)
         self._delta = DeltaLayers(spec, weights, self._norms, products, recurrent)
         self._feed = FeedForwards(spec, weights, self._norms, products)
         self._per_layer = PerLayer(weights, self._norms, products)

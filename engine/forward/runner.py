@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from engine.cache.formats import PAGE_ROWS
+from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
 from engine.cache.recurrent import RecurrentArena
 from engine.errors import InvariantBroken
@@ -27,11 +28,11 @@ class TorchRunner:
         spec: ModelSpec,
         weights: Weights,
         products: Products,
-        arenas: Sequence[torch.Tensor],
+        kv: KvArena,
         recurrent: RecurrentArena | None = None,
     ) -> None:
         self._products = products
-        self._forward = TorchForward(spec, weights, products, arenas, recurrent)
+        self._forward = TorchForward(spec, weights, products, kv, recurrent)
 
     @property
     def grid_rows(self) -> int:

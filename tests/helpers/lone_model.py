@@ -51,7 +51,7 @@ class LoneModel:
         self.kv = poisoned_pages(self.spec, [pool.page_count for pool in self.pools], kv_format)
         products = DequantizedProducts(self.spec, weights)
         self.recurrent = _poisoned_states(self.spec)
-        self.runner = TorchRunner(self.spec, weights, products, self.kv.tensors, self.recurrent)
+        self.runner = TorchRunner(self.spec, weights, products, self.kv, self.recurrent)
         self.slots = None if self.recurrent is None else SlotPool(self.recurrent)
         device = HostDevice(self.kv, self.recurrent)
         self.memory = LaneMemory(tuple(self.pools), device, self.slots)

@@ -89,7 +89,7 @@ class TorchSide(Side):
         super().__init__(source, rows, kv_format, spec)
         weights = Weights(source)
         multiplied = DequantizedProducts(self.spec, weights) if products is None else products
-        self.runner = TorchRunner(self.spec, weights, multiplied, self.kv.tensors, self.recurrent)
+        self.runner = TorchRunner(self.spec, weights, multiplied, self.kv, self.recurrent)
 
 
 class NativeSide(Side):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 
+from engine.cache.kv import KvArena
 from engine.errors import InvariantBroken
 from engine.forward.attention import attend
 from engine.forward.layers.norms import Norms
 from engine.forward.layers.rows import Rows, repeats
+from engine.forward.pages import layer_pages
 from engine.forward.products import Products
 from engine.models.spec import AttentionSpec
 
@@ -17,14 +17,13 @@ from engine.models.spec import AttentionSpec
 class AttentionLayers:
     """Computes the attention layers of one model; used from the engine thread only.
 
-    The arenas ([layer, page, 2, kv_head, slot, head_dim], one a group, any float dtype), the norms
-    and the products belong to the caller.
+    The arena of K and V, the norms and the products belong to the caller.
     """
 
-    def __init__(self, norms: Norms, products: Products, arenas: Sequence[torch.Tensor]) -> None:
+    def __init__(self, norms: Norms, products: Products, kv: KvArena) -> None:
         self._norms = norms
         self._products = products
-        self._arenas = tuple(arenas)
+        self._kv = kv
 
     def store(self, normed: torch.Tensor, attention: AttentionSpec, rows: Rows) -> None:
         """Write the rows' K and V into their page; nothing where the layer owns none."""
@@ -40,10 +39,11 @@ class AttentionLayers:
         page = rows.pages[attention.group]
         if page < 0:
             raise InvariantBroken(f"Row {rows.positions.start} is written to a page not held.")
-        slots = self._arenas[attention.group][attention.slot, page, :, :, rows.slots]
-        target = slots.transpose(1, 2).unsqueeze(3)
-        rows.rotate(key, target[0], attention.rope)
-        target[1].copy_(self._norms.after(value, attention.value_norm))
+        turned = torch.empty_like(key)
+        rows.rotate(key, turned, attention.rope)
+        pages = layer_pages(self._kv, attention.group, attention.slot)
+        pages.write(0, page, rows.slots, turned.squeeze(2))
+        pages.write(1, page, rows.slots, self._norms.after(value, attention.value_norm).squeeze(2))
 
     def mix(self, normed: torch.Tensor, attention: AttentionSpec, rows: Rows) -> torch.Tensor:
         """What the rows take in: [rows, hidden]. Their K and V are in the pages already."""
@@ -56,7 +56,7 @@ class AttentionLayers:
         rows.rotate(query, turned.transpose(0, 1), attention.rope)
         mixed = attend(
             turned.view(kv_heads, -1, attention.head_dim),
-            self._arenas[attention.group][attention.slot],
+            layer_pages(self._kv, attention.group, attention.slot),
             rows.blocks[attention.group, repeats(attention)],
             attention.scale,
         )

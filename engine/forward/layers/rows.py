@@ -41,15 +41,11 @@ class Rows:
         return slice(first, first + len(self.positions))
 
     def rotate(self, heads: torch.Tensor, out: torch.Tensor, rope: RopeSpec | None) -> None:
-        """Turn ``heads`` [rows, kv_head, head, head_dim] into ``out`` of any float dtype."""
+        """Turn ``heads`` [rows, kv_head, head, head_dim] float32 into ``out``."""
         if rope is None:
             out.copy_(heads)
-        elif out.dtype is torch.float32:
-            self.rotations[id(rope)].apply(heads, out)
         else:
-            turned = torch.empty_like(heads)
-            self.rotations[id(rope)].apply(heads, turned)
-            out.copy_(turned)
+            self.rotations[id(rope)].apply(heads, out)
 
 
 def repeats(attention: AttentionSpec) -> int:

@@ -189,10 +189,10 @@ def test_a_recurrent_model_without_states_is_refused() -> None:
     source, spec = tiny()
     weights = Weights(source)
     products = DequantizedProducts(spec, weights)
-    with pytest.raises(InvariantBroken, match="without recurrent states"):
-        TorchForward(spec, weights, products, [])
     with opened() as lone:
-        runner = TorchRunner(spec, weights, products, lone.kv.tensors, lone.recurrent)
+        with pytest.raises(InvariantBroken, match="without recurrent states"):
+            TorchForward(spec, weights, products, lone.kv)
+        runner = TorchRunner(spec, weights, products, lone.kv, lone.recurrent)
         stateless = Lane.open(replace(lone.memory, slots=None), 10, 256)
         assert isinstance(stateless, Lane)
         with stateless:

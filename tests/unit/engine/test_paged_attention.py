@@ -8,6 +8,7 @@ import torch
 
 from engine.errors import InvariantBroken
 from engine.forward.attention import attend, row_blocks
+from engine.forward.pages import LayerPages
 from tests.helpers.contiguous_attention import contiguous_attention, gathered
 from tests.helpers.lone_model import relative_l2
 
@@ -52,7 +53,7 @@ def paged(
     rows = query.shape[1]
     blocks = row_blocks(np.array(table, np.int32), range(position, position + rows), window, REPEAT)
     by_kv_head = query.view(KV_HEADS, REPEAT, rows, HEAD_DIM).transpose(1, 2)
-    mixed = attend(by_kv_head.reshape(KV_HEADS, -1, HEAD_DIM), pages, blocks, SCALE)
+    mixed = attend(by_kv_head.reshape(KV_HEADS, -1, HEAD_DIM), LayerPages(pages), blocks, SCALE)
     return mixed.view(by_kv_head.shape).transpose(1, 2).reshape(query.shape)
 
 

@@ -34,8 +34,8 @@ class Loaded:
         self.memory = FakeDevice(self.pools).memory
         weights = Weights(source)
         products = DequantizedProducts(self.spec, weights)
-        self.forward = TorchForward(self.spec, weights, products, self.arenas)
-        self.runner = TorchRunner(self.spec, weights, products, self.arenas)
+        self.forward = TorchForward(self.spec, weights, products, self.kv)
+        self.runner = TorchRunner(self.spec, weights, products, self.kv)
 
     @contextmanager
     def lane(self) -> Iterator[Lane]:
@@ -165,8 +165,8 @@ def test_biases_are_added() -> None:
         bias = {} if value is None else {"blk.1.attn_v.bias": torch.full((10,), value).numpy()}
         source = tiny_source(arrays=bias)
         spec, weights = model_spec(source), Weights(source)
-        arenas = [torch.zeros(2, 1, 2, 1, 256, 10)]
-        forward = TorchForward(spec, weights, DequantizedProducts(spec, weights), arenas)
+        kv = poisoned_pages(spec, [1], KvFormat.FP32)
+        forward = TorchForward(spec, weights, DequantizedProducts(spec, weights), kv)
         lane = Lane.open(FakeDevice([PagePool(1)]).memory, 8, 256)
         assert isinstance(lane, Lane)
         with lane:

@@ -119,7 +119,7 @@ def test_layers_that_leave_nothing_behind_run_for_wanted_rows_alone(asks: bool) 
     with LoneModel(source, 300, spec=spec) as lone:
         weights = Weights(source)
         products = CountedProducts(spec, weights)
-        runner = TorchRunner(spec, weights, products, lone.kv.tensors)
+        runner = TorchRunner(spec, weights, products, lone.kv)
         lone.lane.extend(200)
         runner.prompt_chunk(lone.lane, IDS[:200], 0, wants_logits=asks)
     rows = products.rows
