@@ -24,7 +24,7 @@ from engine.states.records import ExtentName
 
 THREADS: Final = 2
 NAME: Final = "kept-states-reader"
-AHEAD_BYTES: Final = 64 * 1024 * 1024
+AHEAD_BYTES: Final = 24 * 1024 * 1024
 AHEAD_LEAST: Final = 2
 
 Task = Callable[[], None]
