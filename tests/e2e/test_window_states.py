@@ -106,6 +106,20 @@ def test_what_is_kept_of_a_chat_goes_when_it_is_removed_for_good_and_not_before(
     wait_until(lambda: said(heard, "ClearStates") == [[str(chat)]])
 
 
+def test_without_an_engine_a_chat_can_still_be_removed_for_good(open_window: OpenWindow) -> None:
+    window = open_window(Script(end_at="start", end_how="exit")).start()
+    wait_until(lambda: window.page.session is not None)
+    window.write("one")
+    wait_until(lambda: len(window.chats().entries) == 1)
+    chat = window.chats().entries[0].id
+    window.chats().trash(chat)
+    window.chats().erase(chat)
+    removed: list[int] = []
+    window.chats().erased.connect(removed.append)
+    wait_until(lambda: removed == [chat])
+    assert window.chats().entries == ()
+
+
 def test_from_where_each_chat_goes_on_is_known_until_the_engine_dies(
     open_window: OpenWindow,
 ) -> None:
