@@ -104,7 +104,7 @@ def assemble(
     return Served(
         runner=runner,
         memory=memory,
-        states=StateStore(pools, runner.grid_rows, slots),
+        states=StateStore(memory, runner.grid_rows),
         context_tokens=parts.plan.context_tokens,
         stream_limit=parts.streams,
     )

@@ -1,216 +1,339 @@
-"""The store of kept prompt states: look up, keep, pin, evict.
+"""The store of kept prompt states over three tiers: look up, resume, keep, evict, write back.
 
-A state is the engine's condition after exactly ``at`` prompt tokens: the exact ids, references to
-the pages that hold their K and V, and a copy of the recurrent state in a slot of its own where the
-model has one. It resumes at its own position only, for a prompt that begins with the same ids and
-is longer. Owns page references and slots, never bytes: where a running stream and a state hold the
-same page, it is one page. Used from the engine thread only.
-
-Eviction is least recently used first and skips pinned states; it happens when pages or slots are
-needed.
+A state is the engine's condition after exactly ``at`` prompt tokens: the exact ids, the pages that
+hold their K and V, and the recurrent state where the model has one. It resumes at its own position,
+for a prompt that begins with the same ids and is longer; where every layer attends to all rows it
+serves at each whole page inside it, too. On the device it holds references to pages, so that a
+stream and a state share them; below the device lies the archive (``engine.states.border``), which
+may be absent. Used from the engine thread only.
 """
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from hashlib import blake2b
-from typing import Final
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.cache.formats import PAGE_ROWS
-from engine.cache.lane import Lane, LaneRefused, LaneState, PagesRefused, SlotsRefused
-from engine.cache.pages import PagePool, first_reached_page
-from engine.cache.slots import SlotPool
-from engine.errors import InvariantBroken
+from engine.cache.lane import Lane, LaneMemory, LaneRefused, LaneState
+from engine.errors import DeviceLost, InvariantBroken
+from engine.owner import Owner
+from engine.protocol import ChatTier, StateFacts
+from engine.states.evicting import Eviction
+from engine.states.held import HeldState, HeldStates, common_rows, first_pages
+from engine.states.lookup import Asked, Found, Lookup, LowerTiers
+from engine.states.overview import Counts, StoreCensus, chat_tiers, state_facts
+from engine.states.records import Role, StateRecord, extent_names, prefix_digest
+from engine.states.resume import Course, Resume, ResumeStatus, course_into
+from engine.states.write_back import STEP_BYTES, WriteBack
 
-REMEMBERED_EVICTIONS: Final = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class StoreCensus:
-    """What the store holds and has done since it opened; pages are counted once each."""
-
-    states: int
-    pages: int
-    slots: int
-    pinned: int
-    kept: int
-    refused: int
-    evicted: int
-
-
-@dataclass(slots=True, eq=False)
-class KeptState:
-    """The condition after ``len(ids)`` tokens and what it holds of the lane it was cut from."""
-
-    ids: NDArray[np.int32]
-    held: LaneState
-    pins: int = 0
-
-    @property
-    def at(self) -> int:
-        """Tokens that a stream which resumes here need not compute."""
-        return len(self.ids)
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The longest state that a prompt can resume, or the reason word why there is none.
+class Clocks:
+    """A monotonic one in ns, and seconds since 1970."""
 
-    Reasons: "short-prompt" no grid point inside it; "nothing-kept" the store is empty; "evicted"
-    a state that fitted had to go; "no-common-prefix" what is kept begins otherwise.
+    monotonic_ns: Callable[[], int] = time.monotonic_ns
+    wall_s: Callable[[], float] = time.time
+
+
+class StateStore(Owner):
+    """Kept states of one loaded model; closed before its archive and its memory are.
+
+    Args:
+        grid_rows: at whose multiples a state may be kept.
+        lower: None where nothing is kept below the device.
     """
 
-    state: KeptState | None
-    reason: str | None
-
-
-class StateStore:
-    """Kept states over the pools of one loaded model; closed before the pools are dropped."""
-
     def __init__(
-        self, pools: Sequence[PagePool], grid_rows: int, slots: SlotPool | None = None
+        self,
+        memory: LaneMemory,
+        grid_rows: int,
+        lower: LowerTiers | None = None,
+        clocks: Clocks | None = None,
     ) -> None:
-        self._pools = tuple(pools)
-        self._slots = slots
+        self._memory = memory
         self._grid_rows = grid_rows
-        self._states: OrderedDict[bytes, KeptState] = OrderedDict()
-        self._evictions: OrderedDict[bytes, None] = OrderedDict()
-        self._kept = self._refused = self._evicted = 0
+        self._lower = lower
+        self._clocks = clocks or Clocks()
+        self._held = HeldStates(memory)
+        self._lookup = Lookup(memory, grid_rows, self._held, lower)
+        self._counts = Counts()
+        self._writer = None if lower is None else WriteBack(memory.device, lower.archive)
+        losses = self._lookup.losses
+        self._room = Eviction(memory, self._held, self._writer, losses, self._counts)
+        self._ticks = 0
+        self._told: tuple[tuple[int, int], tuple[ChatTier, ...]] = ((0, 0), ())
+        if lower is not None:
+            self._rank(pinned={facts.conversation for facts in lower.facts if facts.pinned})
 
-    def find(self, ids: NDArray[np.int32]) -> Found:
-        """The longest kept state that is a proper prefix of a prompt."""
-        digests = list(self._digests(ids, len(ids) - 1))
-        for at, digest in reversed(digests):
-            state = self._states.get(digest)
-            if state is not None and np.array_equal(state.ids, ids[:at]):
-                self._states.move_to_end(digest)
-                return Found(state, None)
-        if not digests:
-            return Found(None, "short-prompt")
-        if any(digest in self._evictions for _, digest in digests):
-            return Found(None, "evicted")
-        return Found(None, "no-common-prefix" if self._states else "nothing-kept")
+    def find(
+        self, ids: NDArray[np.int32], conversation: str | None = None, history_tokens: int = 0
+    ) -> Found:
+        """The longest state of all tiers that a prompt can resume; the quickest of equal ones.
+
+        Args:
+            history_tokens: what of the prompt an earlier turn may have left behind: up to the start
+                of its last user message. Less than that is little, and gets a reason.
+        """
+        return self._lookup.find(Asked(ids, conversation, history_tokens))
 
     @contextmanager
-    def pinned(self, state: KeptState | None) -> Iterator[None]:
-        """Hold a state back from eviction, as between finding and resuming it."""
-        if state is None:
+    def pinned(self, found: Found) -> Iterator[None]:
+        """Hold what was found back from eviction until a lane has it."""
+        if found.state is None:
             yield
             return
-        state.pins += 1
+        self._held.pin(found.state)
         try:
             yield
         finally:
-            state.pins -= 1
+            self._held.unpin(found.state)
 
-    def keep(self, lane: Lane, ids: NDArray[np.int32]) -> bool:
+    def begin_resume(self, found: Found, lane: Lane) -> Resume:
+        """Bring what was found into a lane that was opened with ``found.held``.
+
+        To be called for every stream, with nothing found too: it counts. Until the resume is done
+        the lane computes nothing; where it is damaged, the lane is to be closed and the prompt
+        looked up again. The caller closes the resume before the lane.
+
+        Raises:
+            DeviceLost: nothing is left to be closed but the lane.
+        """
+        if found.reason is not None:
+            self._counts.misses[found.reason] += 1
+        clock = self._clocks.monotonic_ns
+        if found.hit is None:
+            if found.state is not None:
+                self._counts.hits["device"] += 1
+                self._use(found.state, found.asked.conversation)
+            return Resume(found.at, found.tier, clock=clock)
+        assert self._lower is not None
+        targets, copies, sources = course_into(lane, self._memory, found, self._held)
+        for state in sources:
+            self._held.pin(state)
+        fetch = self._lower.archive.fetch(found.hit.record, tuple(targets))
+        ended = partial(self._resumed, found, lane, sources)
+        course = Course(self._memory.device, fetch, targets, copies, ended)
+        return Resume(found.at, "device", course, clock)
+
+    def reserve(self, ids: NDArray[np.int32], marks: Mapping[int, Role]) -> dict[int, Role]:
+        """Those of a prompt's marks for which there can be room; the others are refused now.
+
+        Room is given to ends of histories first, then to starts of user messages.
+        """
+        order = sorted(marks.items(), key=lambda mark: (list(Role).index(mark[1]), mark[0]))
+        kept = [at for at, _ in order if self._held.equal_to(ids[:at], prefix_digest(ids[:at]))]
+        found = self._room.roomy((at, role) for at, role in order if at not in kept)
+        self._counts.refused += len(order) - len(kept) - len(found)
+        return dict(sorted([*found, *((at, marks[at]) for at in kept)]))
+
+    def keep(
+        self,
+        lane: Lane,
+        ids: NDArray[np.int32],
+        role: Role = Role.END,
+        conversation: str | None = None,
+    ) -> bool:
         """Keep the state after ``ids``, which the lane has computed; False where it cannot be.
+
+        Where a state holds the same pages already, the lane takes those and gives up its own.
 
         Args:
             ids: the prompt's first tokens, a multiple of the grid long; where the model has a
                 recurrent state, all that the lane has computed.
+
+        Raises:
+            DeviceLost: the lane could not be given a kept state's pages; it has its own still.
         """
         if len(ids) % self._grid_rows or not len(ids):
             raise InvariantBroken(f"A state of {len(ids)} tokens is not on the grid.")
-        digest = list(self._digests(ids, len(ids)))[-1][1]
-        if digest in self._states:
-            self._states.move_to_end(digest)
+        key = prefix_digest(ids)
+        self._swap(lane, ids)
+        state = self._held.equal_to(ids, key)
+        if state is not None:
+            state.record = replace(state.record, role=_merged(state.record.role, role))
+            state.born = self._tick()
+            self._use(state, conversation)
             return True
-        held = lane.share(len(ids)) if self._make_room(len(ids)) else None
-        if held is None:
-            self._refused += 1
+        windows = [pool.window for pool in self._memory.pools]
+        names = extent_names(ids, windows, recurrent=self._memory.slots is not None)
+        record = StateRecord(ids.copy(), key, names, role, conversation)
+        self._room.make_room(record)
+        hold = self._share(lane, record)
+        if hold is None:
             return False
-        self._states[digest] = KeptState(ids.copy(), held)
-        self._evictions.pop(digest, None)
-        self._kept += 1
+        whose = set() if conversation is None or role is Role.SHARED else {conversation}
+        born, now_s = self._tick(), self._clocks.wall_s()
+        self._held.add(HeldState(record, hold, whose, born=born, used=born, used_s=now_s))
+        self._lookup.losses.remove(key)
+        self._counts.kept += 1
         return True
 
     def reclaim(self, refused: LaneRefused) -> bool:
-        """Evict until there is what was refused; nothing where that cannot succeed."""
-        if isinstance(refused, SlotsRefused):
-            return self._reclaim_slot()
-        pool = self._pools[refused.group]
-        if pool.available_pages + self._reclaimable(refused.group) < refused.needed_pages:
+        """Evict until there is what a request was refused; nothing where that cannot succeed."""
+        return self._room.reclaim(refused, for_request=True)
+
+    def write_step(self, most_bytes: int = STEP_BYTES) -> bool:
+        """Copy a bounded piece of what the lower tiers lack; False where nothing can be done now.
+
+        Conversations of which a request runs wait; see ``set_running``.
+        """
+        if self._writer is None:
             return False
-        while not pool.fits(refused.needed_pages):
-            self._evict_oldest()
-        return True
+        return self._writer.step(tuple(self._held), self._room.standing.running, most_bytes)
+
+    def set_open(self, conversations: Iterable[str]) -> None:
+        """States of these go only where no other can."""
+        self._room.standing = replace(self._room.standing, open=frozenset(conversations))
+
+    def set_running(self, conversations: Iterable[str]) -> None:
+        """Requests or background passes of these run: neither evict nor write their states yet."""
+        self._room.standing = replace(self._room.standing, running=frozenset(conversations))
+
+    def pin(self, conversation: str, *, pinned: bool) -> None:
+        """A person pins a conversation, or no more; the library is told apart from this."""
+        before = self._room.standing.pinned
+        self._rank(pinned=before | {conversation} if pinned else before - {conversation})
+
+    def clear(self, conversations: Iterable[str] | None) -> None:
+        """Forget the states of conversations on the device, None of all."""
+        gone = None if conversations is None else frozenset(conversations)
+        for state in self._held:
+            if gone is None:
+                self._held.drop(state)
+            elif state.conversations & gone:
+                self._held.leave(state, gone)
+                if not state.conversations and state.record.role is not Role.SHARED:
+                    self._held.drop(state)
+
+    def tiers(self) -> tuple[ChatTier, ...] | None:
+        """From where each conversation can be resumed; None where that is as it was told last."""
+        archive = None if self._lower is None else self._lower.archive
+        revisions = (self._held.revision, 0 if archive is None else archive.revision)
+        if revisions == self._told[0]:
+            return None
+        found = chat_tiers(self._held, () if archive is None else archive.chats())
+        before, self._told = self._told[1], (revisions, found)
+        return None if found == before else found
+
+    def facts(self, below: Iterable[StateFacts] = ()) -> tuple[StateFacts, ...]:
+        """What is kept of every conversation, the device's states among the library's."""
+        states = tuple(self._held)
+        sizes = [self._held.bytes_of(state) for state in states]
+        model = "" if self._lower is None else self._lower.model
+        return state_facts(states, sizes, below, model, self._room.standing.pinned)
 
     def census(self) -> StoreCensus:
         """The store as it stands."""
-        held = {
-            (group, page)
-            for state in self._states.values()
-            for group, run in enumerate(state.held.runs)
-            for page in run.ids
-        }
-        pinned = sum(1 for state in self._states.values() if state.pins)
+        counts = self._counts
+        below = None if self._lower is None else self._lower.archive.census()
+        waiting = 0 if below is None else below.waiting_bytes
+        if self._writer is not None:
+            waiting += self._writer.waiting_bytes(tuple(self._held))
         return StoreCensus(
-            states=len(self._states),
-            pages=len(held),
-            slots=sum(state.held.slot is not None for state in self._states.values()),
-            pinned=pinned,
-            kept=self._kept,
-            refused=self._refused,
-            evicted=self._evicted,
+            states=len(self._held),
+            pages=self._held.page_count(),
+            slots=self._held.slot_count(),
+            pinned=sum(1 for state in self._held if state.pins),
+            device_bytes=self._held.held_bytes(),
+            host_bytes=0 if below is None else below.host_bytes,
+            disk_bytes=0 if below is None else below.disk_bytes,
+            waiting_bytes=waiting,
+            kept=counts.kept,
+            evicted=counts.evicted,
+            refused=counts.refused,
+            failed=counts.failed + (0 if self._writer is None else self._writer.failed),
+            damaged=counts.damaged,
+            hits=tuple(sorted(counts.hits.items())),
+            misses=tuple(sorted(counts.misses.items())),
         )
 
     def close(self) -> None:
-        """Release every state; may be repeated."""
-        while self._states:
-            self._evict(next(iter(self._states)))
+        """Copy down what waits, then release every state; may be repeated."""
+        if self._writer is not None:
+            self._writer.flush(tuple(self._held))
+        self._held.close()
 
-    def _make_room(self, at: int) -> bool:
-        """Evict for what a state of ``at`` tokens takes anew; False where no slot can be had."""
-        if self._slots is not None and not self._reclaim_slot():
-            return False
-        for group, pool in enumerate(self._pools):
-            if pool.window is not None:
-                pages = at // PAGE_ROWS - first_reached_page(pool.window, at)
-                self.reclaim(PagesRefused(group, pages, pool.available_pages))
-        return True
-
-    def _reclaim_slot(self) -> bool:
-        """Evict at most one state so that a slot is free."""
-        if self._slots is None:
-            raise InvariantBroken("A slot was refused by a model that has none.")
-        if self._slots.free_slots:
-            return True
-        if all(state.pins for state in self._states.values()):
-            return False
-        self._evict_oldest()
-        return True
-
-    def _evict_oldest(self) -> None:
-        self._evict(next(key for key, state in self._states.items() if not state.pins))
-
-    def _evict(self, digest: bytes) -> None:
-        self._states.pop(digest).held.release(self._pools, self._slots)
-        self._evicted += 1
-        self._evictions[digest] = None
-        if len(self._evictions) > REMEMBERED_EVICTIONS:
-            self._evictions.popitem(last=False)
-
-    def _reclaimable(self, group: int) -> int:
-        """Pages of a group that only states hold which may be evicted."""
-        held = Counter(
-            page
-            for state in self._states.values()
-            if not state.pins
-            for page in state.held.runs[group].ids
+    def _swap(self, lane: Lane, ids: NDArray[np.int32]) -> None:
+        """Have the lane hold kept pages in place of its own that are the same."""
+        pages, state = max(
+            ((common_rows(state.record.ids, ids) // PAGE_ROWS, state) for state in self._held),
+            key=itemgetter(0),
+            default=(0, None),
         )
-        pool = self._pools[group]
-        return sum(1 for page, count in held.items() if count == pool.references(page))
+        if state is not None and pages:
+            lane.swap(first_pages(state.hold, pages))
 
-    def _digests(self, ids: NDArray[np.int32], most: int) -> Iterator[tuple[int, bytes]]:
-        """(at, digest of the first ``at`` ids) for each grid point up to ``most``."""
-        digest = blake2b(digest_size=16)
-        for at in range(self._grid_rows, most + 1, self._grid_rows):
-            digest.update(ids[at - self._grid_rows : at].astype("<i4").tobytes())
-            yield at, digest.digest()
+    def _share(self, lane: Lane, record: StateRecord) -> LaneState | None:
+        try:
+            hold = lane.share(record.at)
+        except DeviceLost as error:
+            self._counts.failed += 1
+            _LOG.info("state not kept tokens=%d reason=%r", record.at, error.sentence)
+            return None
+        if hold is None:
+            self._counts.refused += 1
+        return hold
+
+    def _use(self, state: HeldState, conversation: str | None) -> None:
+        """A state was resumed or kept again."""
+        state.used, state.used_s = self._tick(), self._clocks.wall_s()
+        self._held.join(state, conversation)
+        if self._lower is not None and state.written:
+            self._lower.archive.touch(state.record, conversation)
+
+    def _resumed(
+        self, found: Found, lane: Lane, sources: tuple[HeldState, ...], status: ResumeStatus
+    ) -> None:
+        """A resume from below the device ended: keep on the device what it brought, or note why."""
+        for state in sources:
+            self._held.unpin(state)
+        assert self._lower is not None and found.hit is not None
+        archive, record = self._lower.archive, found.hit.record
+        ids = found.asked.ids[: found.at]
+        match status:
+            case ResumeStatus.DONE:
+                self._counts.hits[found.tier] += 1
+                whole = found.at == record.at and record.role is not Role.SHARED
+                archive.touch(record, found.asked.conversation if whole else None)
+                if found.at == record.at:
+                    self._keep_resumed(lane, record, found.asked.conversation)
+            case ResumeStatus.DAMAGED:
+                self._counts.damaged += 1
+                archive.drop(record.key)
+                self._lookup.losses.add(prefix_digest(ids), "damaged")
+                _LOG.info("state damaged tokens=%d tier=%s", record.at, found.tier)
+            case ResumeStatus.FAILED:
+                self._counts.failed += 1
+            case _:
+                pass
+
+    def _keep_resumed(self, lane: Lane, record: StateRecord, conversation: str | None) -> None:
+        """Hold on the device, too, what just came from below."""
+        ids = record.ids
+        if self.keep(lane, ids, record.role, conversation or record.conversation):
+            state = self._held.equal_to(ids, record.key)
+            assert state is not None
+            state.written = True
+
+    def _rank(self, pinned: Iterable[str | None]) -> None:
+        names = frozenset(name for name in pinned if name is not None)
+        self._room.standing = replace(self._room.standing, pinned=names)
+
+    def _tick(self) -> int:
+        self._ticks += 1
+        return self._ticks
+
+
+def _merged(one: Role, other: Role) -> Role:
+    """What several conversations begin with stays that; else the latest use counts."""
+    return Role.SHARED if Role.SHARED in (one, other) else other

@@ -90,7 +90,8 @@ class FakeLoader:
             stack.callback(runner.close)
             prompts = FakePrompts()
             stack.callback(prompts.close)
-            served = Served(runner, device.memory, StateStore(pools, PAGE_ROWS), 2048, wish.streams)
+            states = StateStore(device.memory, PAGE_ROWS)
+            served = Served(runner, device.memory, states, 2048, wish.streams)
             facts = ModelFacts(
                 name="fake",
                 path=wish.path,

@@ -230,7 +230,7 @@ def bench(
     )
     device = FakeDevice(pools, slot_count)
     runner = FakeRunner(device, shares_steps=shares, grid_rows=grid)
-    states = StateStore(pools, grid, device.memory.slots)
+    states = StateStore(device.memory, grid)
     sent: list[EngineMessage] = []
     now_ns = [0]
     served = Served(runner, device.memory, states, context, streams)

@@ -233,7 +233,7 @@ def kept(store: StateStore, pool: PagePool, slots: SlotPool, seed: int) -> bool:
 
 
 def test_a_store_evicts_for_slots_as_for_pages(pool: PagePool, slots: SlotPool) -> None:
-    store = StateStore([pool], CHUNK, slots)
+    store = StateStore(memory(pool, slots), CHUNK)
     assert [kept(store, pool, slots, seed) for seed in range(4)] == [True] * 4
     census = store.census()
     assert (census.states, census.slots, census.evicted, census.refused) == (2, 2, 2, 0)
@@ -252,12 +252,12 @@ def test_a_store_evicts_for_slots_as_for_pages(pool: PagePool, slots: SlotPool) 
 def test_pinned_states_keep_their_slots_and_a_state_without_room_is_refused(
     pool: PagePool, slots: SlotPool
 ) -> None:
-    store = StateStore([pool], CHUNK, slots)
+    store = StateStore(memory(pool, slots), CHUNK)
     for seed in (0, 1):
         kept(store, pool, slots, seed)
-    first = store.find(np.append(prompt(CHUNK, 0), np.int32(1))).state
-    second = store.find(np.append(prompt(CHUNK, 1), np.int32(1))).state
-    assert first is not None and second is not None
+    first = store.find(np.append(prompt(CHUNK, 0), np.int32(1)))
+    second = store.find(np.append(prompt(CHUNK, 1), np.int32(1)))
+    assert first.state is not None and second.state is not None
     with store.pinned(first), store.pinned(second):
         assert not kept(store, pool, slots, 2)
         assert store.census().refused == 1
@@ -269,4 +269,4 @@ def test_pinned_states_keep_their_slots_and_a_state_without_room_is_refused(
 
 def test_a_store_without_slots_is_never_asked_for_one(pool: PagePool) -> None:
     with pytest.raises(InvariantBroken, match="has none"):
-        StateStore([pool], CHUNK).reclaim(SlotsRefused(0))
+        StateStore(FakeDevice([pool]).memory, CHUNK).reclaim(SlotsRefused(0))
