@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from app.link.process import engine_command
 from app.lock import start_time
@@ -18,6 +20,10 @@ from tests.helpers.hearth import ROOT
 from tests.helpers.models import smol_path
 
 LONG = "The river ran past the mill and the people walked along it in the evening. " * 470
+
+
+STORY = f"Here is a story. {LONG[: len(LONG) // 14]} What ran past the mill?"
+GRID = 256
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
@@ -31,6 +37,16 @@ def ask(folder: Path, *arguments: str) -> bytes:
     return subprocess.run(
         command(folder, *arguments), cwd=ROOT, check=True, capture_output=True, timeout=300
     ).stdout
+
+
+def states(folder: Path, *arguments: str) -> dict[str, Any]:
+    """What ``hearth states`` prints."""
+    program = [sys.executable, "-m", "app", "states", "--data-directory", str(folder), "--json"]
+    ended = subprocess.run(
+        [*program, *arguments], cwd=ROOT, check=True, capture_output=True, timeout=60
+    )
+    found: dict[str, Any] = json.loads(ended.stdout)
+    return found
 
 
 @contextmanager
@@ -64,6 +80,42 @@ def test_a_stored_conversation_is_answered_and_followed_up(tmp_path: Path) -> No
     assert second["ttft_ms"] > 0
     log = (tmp_path / "logs" / "engine.log").read_text()
     assert "Italy" not in log and "Paris" not in log, "a log holds no word of a conversation"
+
+
+def test_the_next_process_goes_on_from_the_disk_with_the_reply_that_a_fresh_one_gives(
+    tmp_path: Path,
+) -> None:
+    kept, fresh = tmp_path / "kept", tmp_path / "fresh"
+    asked = ("--chat", "story", "--json", "--max-tokens", "24")
+    first = json.loads(ask(kept, *asked, STORY))
+    assert first["prompt_tokens"] > 300
+    assert (first["resumed_tokens"], first["resumed_from"]) == (0, "none")
+    shutil.copytree(kept, fresh, ignore=shutil.ignore_patterns("states"))
+    resumed = json.loads(ask(kept, *asked, "Who walked there?"))
+    read = json.loads(ask(fresh, *asked, "Who walked there?"))
+    assert (read["resumed_tokens"], read["resumed_from"]) == (0, "none")
+    assert resumed["resumed_from"] == "disk"
+    assert resumed["resumed_tokens"] >= first["prompt_tokens"] // GRID * GRID
+    assert resumed["resumed_bytes"] > 0 and resumed["resumed_ms"] > 0
+    assert resumed["reason"] is None
+    for fact in ("token_ids", "text", "prompt_tokens", "dropped_messages"):
+        assert resumed[fact] == read[fact], fact
+
+
+def test_what_is_kept_is_listed_by_its_chat_and_read_again_once_it_is_cleared(
+    tmp_path: Path,
+) -> None:
+    asked = ("--chat", "story", "--json", "--max-tokens", "8")
+    ask(tmp_path, *asked, STORY)
+    (line,) = [s for s in states(tmp_path)["states"] if s["chat"] == "story"]
+    assert (line["tier"], line["pinned"]) == ("disk", False)
+    assert line["tokens"] >= GRID and line["bytes"] > 0
+    assert states(tmp_path)["disk_bytes"] > 0
+    assert [s["pinned"] for s in states(tmp_path, "--pin", "story")["states"]] == [True]
+    assert [s["pinned"] for s in states(tmp_path)["states"]] == [True], "it outlives the process"
+    assert states(tmp_path, "--clear", "story")["states"] == []
+    again = json.loads(ask(tmp_path, *asked, "Who walked there?"))
+    assert (again["resumed_tokens"], again["resumed_from"]) == (0, "none")
 
 
 def test_ctrl_c_while_a_long_prompt_is_read_stops_it(tmp_path: Path) -> None:

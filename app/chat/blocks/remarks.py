@@ -54,6 +54,12 @@ class StatusLine(Block):
         self._buttons: list[IconButton] = []
         self.setAccessibleName(text)
 
+    def restyle(self) -> None:
+        """Fonts and colours of the current theme, in the chip too."""
+        super().restyle()
+        if self.chip is not None:
+            self.chip.update()
+
     def show_actions(self, actions: tuple[TurnAction, ...]) -> None:
         """Show these actions; their room is always kept."""
         for button in self._buttons:

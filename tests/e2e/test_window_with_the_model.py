@@ -1,0 +1,78 @@
+"""The window over our own engine and the starter model: a chat goes on where it stood."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.library.loaded import ModelPhase
+from app.link.process import engine_command
+from engine.protocol import EngineMessage
+from tests.helpers.models import smol_path
+from tests.helpers.qt import left_of_qt, wait_until
+from tests.helpers.window import TestWindow
+
+STORY = (
+    "Here is a story. "
+    + "The river ran past the mill and the people walked along it in the evening. " * 30
+    + "What ran past the mill?"
+)
+LIMIT_S = 120.0
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Iterator[Path]:
+    """A data directory whose model is the starter model; replies are short and greedy."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "settings.toml").write_text(
+        f"default_model = {json.dumps(str(smol_path()))}\n"
+        "[sampling]\nmax_tokens = 8\ntemperature = 0\n"
+    )
+    yield folder
+    assert left_of_qt() == []
+
+
+def opened(profile: Path) -> TestWindow:
+    """A window whose model is loaded."""
+    window = TestWindow(profile, model=False, command=engine_command(profile)).start()
+    wait_until(lambda: window.idle() and window.model().phase is ModelPhase.READY, LIMIT_S)
+    return window
+
+
+def ask(window: TestWindow, text: str) -> str:
+    """Ask, and what is said of the reply's resume."""
+    window.write(text)
+    wait_until(lambda: not window.idle())
+    wait_until(window.idle, LIMIT_S)
+    return window.chips()[-1]
+
+
+def settled(window: TestWindow) -> None:
+    """Wait until what the engine does beside replies has ended."""
+    workshop = window.whole.workshop
+    got: list[EngineMessage] = []
+    workshop.client.settle(30_000, on_message=workshop.bridge.on_ui(got.append))
+    wait_until(lambda: bool(got), LIMIT_S)
+
+
+def test_after_a_restart_a_chat_goes_on_from_the_disk(profile: Path) -> None:
+    window = opened(profile)
+    kept = window.whole.workshop.kept
+    assert kept.tiers == {}
+    assert ask(window, STORY) == "", "nothing could be kept of a first message"
+    wait_until(lambda: [tier.tier for tier in kept.tiers.values()] == ["device"], LIMIT_S)
+    settled(window)
+    window.close()
+
+    window = opened(profile)
+    kept = window.whole.workshop.kept
+    wait_until(lambda: {chat: t.tier for chat, t in kept.tiers.items()} == {1: "disk"}, LIMIT_S)
+    chip = ask(window, "Who walked there?")
+    assert chip.startswith("resumed 512 of ") and " tokens from disk, " in chip
+    again = ask(window, "And when?")
+    assert again.startswith("resumed ") and again.endswith(" tokens from memory")
+    window.close()
