@@ -1,15 +1,18 @@
-"""Counts what a test must not leave behind: Python threads and child processes."""
+"""Counts what a test must not leave behind: Python threads, child processes, bytes in a ledger."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from engine.memory.ledger import Ledger
 
 GRACE_S = 2.0
 PAUSE_S = 0.02
@@ -72,3 +75,17 @@ def describe(pid: int) -> str:
         return f"{pid} ({child.status()}: {' '.join(child.cmdline())[:120]})"
     except psutil.Error:
         return str(pid)
+
+
+@contextmanager
+def lent(
+    capacities: Mapping[str, int],
+    *,
+    ceilings: Mapping[str, int] | None = None,
+    behind: Mapping[str, str] | None = None,
+) -> Iterator[Ledger]:
+    """A ledger that must be empty at the end, with nobody in quarantine either."""
+    ledger = Ledger(capacities, ceilings=ceilings or {}, behind=behind or {})
+    yield ledger
+    assert [(pool.name, pool.holders) for pool in ledger.census() if pool.held_bytes] == []
+    ledger.close()

@@ -87,6 +87,12 @@ class Hold(Owner):
             self._open = False
             self._residents.end(self)
 
+    def withdraw(self) -> None:
+        """End a hold that was not used: what was to be written is as it was."""
+        if self._open:
+            self._open = False
+            self._residents.end(self, used=False)
+
     def close_after(self, completion: Completion) -> None:
         """End it when ``Residents.settle`` finds the work done."""
         if not self._open:
@@ -142,11 +148,11 @@ class Residents(Owner):
         """How often a resident was written."""
         return self._found(key).version
 
-    def end(self, hold: Hold) -> None:
+    def end(self, hold: Hold, *, used: bool = True) -> None:
         """Take a hold off the books; only ``Hold`` calls this."""
         found = self._found(hold.key)
         found.holds.remove(hold)
-        found.version += hold.access is Access.WRITE
+        found.version += used and hold.access is Access.WRITE
 
     def end_after(self, hold: Hold, completion: Completion) -> None:
         """End a hold once its work has ended; only ``Hold`` calls this."""

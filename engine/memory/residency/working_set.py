@@ -38,6 +38,7 @@ def hold_all(residents: Residents, wishes: Mapping[ResidentKey, Access]) -> Work
             found = residents.hold(key, access)
             if isinstance(found, Busy):
                 return found
-            holds.append(taken.enter_context(found))
+            taken.callback(found.withdraw)
+            holds.append(found)
         taken.pop_all()
     return WorkingSet(tuple(holds))
