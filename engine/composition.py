@@ -14,11 +14,10 @@ from engine.loading.loader import CheckpointLoader
 from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop, Surroundings
 from engine.memory.ledger import Ledger
 from engine.memory.machine import read_machine
-from engine.memory.pools import DISK, RAM, capacity_bytes, read_disk, read_ram
 from engine.pipes import ExitAlarm, Inbox, Outbox, Reader, shake_hands
 from engine.protocol import PROTOCOL_VERSION, FrameWriter, Welcome, app_message_reader
 from engine.protocol.frames import ByteSink, ByteSource
-from engine.serving.power import on_battery
+from engine.serving.idle.power import on_battery
 from engine.states.disk.library import DiskLibrary
 
 VERSION: Final = "hearth-engine 0.1.0"
@@ -57,8 +56,8 @@ def run_engine(config: EngineConfig, requests: ByteSource, replies: ByteSink) ->
 
     Reader(reader, inbox, left_alone)
     outbox = Outbox(writer, inbox)
-    disk = read_disk(config.data_directory)
-    ledger = Ledger({RAM: capacity_bytes(read_ram()), DISK: capacity_bytes(disk)})
+    machine = read_machine(config.data_directory)
+    ledger = Ledger(machine.capacities(), behind=machine.behind)
     loader = CheckpointLoader(config, ledger, library=library)
     surroundings = Surroundings(
         on_battery=on_battery,

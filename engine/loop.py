@@ -240,6 +240,7 @@ class Loop:
         model = self._loader.load(wish, report)
         self._model = model
         self._serving = Serving(model.served, self._tell, clock, self._surroundings.on_battery)
+        self._kept.attach(self._serving)
         load_ms = (clock() - began_ns) / 1e6
         _LOG.info("model loaded architecture=%s ms=%.0f", model.facts.architecture, load_ms)
         self._send(
@@ -264,6 +265,7 @@ class Loop:
         """End what runs and free the model, in that order."""
         serving, model = self._serving, self._model
         self._serving = self._model = None
+        self._kept.attach(None)
         if serving is not None:
             serving.close()
         if model is not None:

@@ -146,6 +146,9 @@ class CheckpointPrompts:
             arrived_ns=arrived_ns,
             conversation=wish.conversation,
             is_side=wish.purpose == "side",
+            other_template=any(
+                one.template_hash not in (None, prompt.template_hash) for one in messages
+            ),
         )
 
     def _rendered(self, wish: Generate, messages: Sequence[ChatMessage]) -> Prompt:

@@ -15,6 +15,7 @@ Reason = Literal[
     "damaged",
     "template",
     "history-rewritten",
+    "context-full",
 ]
 
 REASONS: Final[dict[Reason, str]] = {
@@ -28,5 +29,6 @@ REASONS: Final[dict[Reason, str]] = {
     "damaged": "The kept state could not be read back.",
     "template": "Earlier replies were written under another chat template.",
     "history-rewritten": "The model's chat template shows earlier messages otherwise than before.",
+    "context-full": "The oldest messages no longer fit, so the rest was read anew without them.",
 }
 """What each word means, in a sentence for people."""

@@ -13,11 +13,14 @@ from engine.cache.lane import Lane, LaneMemory, LaneRefused, SlotsRefused
 from engine.cache.pages import PagePool
 from engine.cache.slots import SlotPool
 from engine.errors import InvariantBroken, MemoryRefused, RequestInvalid
+from engine.protocol import Reason
 from engine.serving.reply import Clock
-from engine.serving.request import Request, Stream
+from engine.serving.request import Phase, Request, Stream
+from engine.states.lookup import Found
 from engine.states.marks import choose_marks
 from engine.states.records import Role
-from engine.states.store import KeptState, StateStore
+from engine.states.resume import Resume, ResumeStatus
+from engine.states.store import StateStore
 
 # Torch takes a second to import and must not delay the handshake.
 if TYPE_CHECKING:
@@ -71,27 +74,48 @@ def reply_limit(request: Request, context_tokens: int) -> int:
 def open_stream(stream: Stream, served: Served, clock: Clock, *, alone: bool) -> LaneRefused | None:
     """Open a stream's lane, at a kept state where one fits; evicts other states to make room.
 
+    Afterwards it fills, or resumes where a part of its state lies below the device.
+
     Args:
         alone: nothing else runs, so rather than be refused it begins afresh, whose pages fit where
             those beside a held state do not.
     """
-    found = served.states.find(stream.request.ids)
-    state, reason = found.state, found.reason
-    lane = _open_lane(stream, served, state)
-    if not isinstance(lane, Lane) and state is not None and alone:
-        state, reason = None, "no-room"
-        lane = _open_lane(stream, served, None)
+    request, states = stream.request, served.states
+    found = states.find(request.ids, request.conversation, request.history_tokens)
+    if request.is_side and found.hit is not None:
+        found = found.afresh("no-room")
+    lane = _open_lane(stream, served, found)
+    if not isinstance(lane, Lane) and found.at and alone:
+        found = found.afresh("no-room")
+        lane = _open_lane(stream, served, found)
     if not isinstance(lane, Lane):
         return lane
     stream.lane = lane
-    stream.position = stream.course.resumed_tokens = lane.length
-    rewritten = reason == "no-common-prefix" and stream.request.rewritten_from is not None
-    stream.course.reason = "history-rewritten" if rewritten else reason
+    stream.course.reason = _reason(stream, found)
     stream.course.admitted_ns = clock()
-    request = stream.request
-    if request.keeps_states:
-        stream.marks = marks_of(request, served.runner.grid_rows, lane.length)
+    # Work beside a chat begins at a state without a trace in the store.
+    untold = Resume(found.at, found.tier)
+    stream.resume = untold if request.is_side else states.begin_resume(found, lane)
+    if stream.resume.status is ResumeStatus.DONE:
+        take_resumed(stream, served)
+    else:
+        stream.phase = Phase.RESUMING
     return None
+
+
+def take_resumed(stream: Stream, served: Served) -> None:
+    """A stream's state is in its lane: what comes after it is to be computed."""
+    resume, course, request = stream.resume, stream.course, stream.request
+    if resume is None:
+        raise InvariantBroken(f"Request {request.number} resumed nothing.")
+    stream.position = course.resumed_tokens = resume.at
+    course.resumed_from = resume.tier
+    course.resumed_bytes = resume.read_bytes
+    course.resumed_ms = resume.ms
+    stream.phase = Phase.FILLING
+    if request.keeps_states:
+        marks = marks_of(request, served.runner.grid_rows, resume.at)
+        stream.marks = served.states.reserve(request.ids, marks)
 
 
 def marks_of(request: Request, grid_rows: int, resumed_tokens: int) -> dict[int, Role]:
@@ -108,12 +132,26 @@ def marks_of(request: Request, grid_rows: int, resumed_tokens: int) -> dict[int,
     return {at: named.get(at, Role.END) for at in places}
 
 
-def _open_lane(stream: Stream, served: Served, state: KeptState | None) -> Lane | LaneRefused:
-    held = None if state is None else state.held
+def _reason(stream: Stream, found: Found) -> Reason | None:
+    """Why little was resumed; the store knows nothing of templates and of what dropped out."""
+    request = stream.request
+    if stream.course.damaged:
+        return "damaged"
+    if found.reason in ("no-common-prefix", "edited"):
+        if request.dropped_messages:
+            return "context-full"
+        if request.other_template:
+            return "template"
+        if request.rewritten_from is not None:
+            return "history-rewritten"
+    return found.reason
+
+
+def _open_lane(stream: Stream, served: Served, found: Found) -> Lane | LaneRefused:
     rows = served.runner.chunk_rows
-    with served.states.pinned(state):
+    with served.states.pinned(found):
         while True:
-            lane = Lane.open(served.memory, stream.need_rows, rows, held)
+            lane = Lane.open(served.memory, stream.need_rows, rows, found.held)
             if isinstance(lane, Lane) or stream.request.is_side:
                 return lane
             if not served.states.reclaim(lane):
@@ -125,6 +163,16 @@ def open_lane(stream: Stream) -> Lane:
     if stream.lane is None:
         raise InvariantBroken(f"Request {stream.request.number} runs without a lane.")
     return stream.lane
+
+
+def close_lane(stream: Stream) -> None:
+    """Give a stream's memory back; may be repeated."""
+    resume, stream.resume = stream.resume, None
+    lane, stream.lane = stream.lane, None
+    if resume is not None:
+        resume.close()
+    if lane is not None:
+        lane.close()
 
 
 def can_never_fit(refused: LaneRefused, served: Served) -> bool:

@@ -34,6 +34,7 @@ def compute_chunk(stream: Stream, served: Served, end_of_prompt: int) -> torch.T
 
 
 def keep_state(stream: Stream, served: Served, role: Role) -> None:
-    """Keep the state of what a stream has computed of its prompt."""
-    del role
-    served.states.keep(open_lane(stream), stream.request.ids[: stream.position])
+    """Keep the state of what a stream has computed of its prompt, where there is room."""
+    request = stream.request
+    ids = request.ids[: stream.position]
+    served.states.keep(open_lane(stream), ids, role, request.conversation)

@@ -7,11 +7,15 @@ Used from the engine thread only.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
 from engine.protocol import EngineMessage, Finished, Region, StopReason, Timings, Tokens, ToolCall
 from engine.serving.request import Piece, ReplyText, Stream
+from engine.states.overview import StoreCensus
+
+_LOG = logging.getLogger(__name__)
 
 FRAME_NS: Final = 16_000_000
 
@@ -132,6 +136,30 @@ def finished(stream: Stream, reply: Reply, why: StopReason, now_ns: int) -> Fini
         rewritten_from=request.rewritten_from,
         notes=request.notes,
     )
+
+
+def log_reply(frame: Finished, states: StoreCensus) -> None:
+    """One line a reply: how it went, and what the kept states did."""
+    _LOG.info(
+        "reply ended request=%d why=%s prompt_tokens=%d resumed_tokens=%d resumed_from=%s "
+        "resumed_bytes=%d resumed_ms=%.0f reason=%s reply_tokens=%d prefill_ms=%s decode_ms=%s %s",
+        frame.request,
+        frame.stop_reason,
+        frame.prompt_tokens,
+        frame.resumed_tokens,
+        frame.resumed_from,
+        frame.resumed_bytes,
+        frame.resumed_ms,
+        frame.reason,
+        len(frame.ids),
+        _shown(frame.timings.prefill_ms),
+        _shown(frame.timings.decode_ms),
+        states.line(),
+    )
+
+
+def _shown(milliseconds: float | None) -> str:
+    return "none" if milliseconds is None else f"{milliseconds:.0f}"
 
 
 def _ms(begin_ns: int | None, end_ns: int | None) -> float | None:

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.cache.lane import Lane
-from engine.protocol import Region, Tier, ToolCall
+from engine.protocol import Reason, Region, Tier, ToolCall
 from engine.sampling.keyed import DrawRule
 from engine.sampling.penalties import Penalties, PenaltyRule
 from engine.states.records import Role
+from engine.states.resume import Resume
 
 Piece = tuple[Region, str]
 """Whole characters of a reply, after the region they belong to."""
@@ -66,6 +67,7 @@ class Request:
         conversation: the chat under whose name states are kept; None keeps none.
         is_side: work beside a chat: it waits for every chat, keeps no state and displaces none.
         dropped_messages: the oldest turns that were left out because the context is full.
+        other_template: whether replies before it were written under another chat template.
     """
 
     number: int
@@ -83,11 +85,18 @@ class Request:
     conversation: str | None = None
     is_side: bool = False
     dropped_messages: int = 0
+    other_template: bool = False
 
     @property
     def keeps_states(self) -> bool:
         """Whether states of its prompt are kept."""
         return self.conversation is not None and not self.is_side
+
+    @property
+    def history_tokens(self) -> int:
+        """What an earlier turn may have left behind: all before the last user message."""
+        starts = (mark.at for mark in self.wanted_marks if mark.role is Role.REWIND)
+        return next(starts, 0)
 
     @property
     def prompt_tokens(self) -> int:
@@ -122,7 +131,7 @@ class Course:
     resumed_from: Tier = "none"
     resumed_bytes: int = 0
     resumed_ms: float = 0.0
-    reason: str | None = None
+    reason: Reason | None = None
     damaged: bool = False
 
 
@@ -134,6 +143,7 @@ class Stream:
         limit: tokens that the reply may have.
         position: prompt rows computed so far; only meaningful while filling.
         marks: where to keep the prompt's state, and what for.
+        resume: brings a kept state into the lane; None before and where there is none.
         drawn: tokens drawn since the prompt was computed; fewer than were said where the stream
             began afresh.
         overtaken: chunks of other prompts since its own last one, or since it was admitted.
@@ -144,6 +154,7 @@ class Stream:
     penalties: Penalties
     phase: Phase = Phase.WAITING
     lane: Lane | None = None
+    resume: Resume | None = None
     position: int = 0
     marks: dict[int, Role] = field(default_factory=dict)
     drawn: int = 0
@@ -155,3 +166,8 @@ class Stream:
     def need_rows(self) -> int:
         """Rows whose K and V the stream writes at most: the last token's are never needed."""
         return self.request.prompt_tokens + self.limit - 1
+
+
+def penalties_of(request: Request) -> Penalties:
+    """What edits the logits of a stream that has said nothing yet."""
+    return Penalties(request.penalties, request.ids.tolist(), request.suppressed_ids)

@@ -8,39 +8,32 @@ held, no others. Used from the engine thread only.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.cache.lane import LaneRefused
-from engine.errors import InvariantBroken
 from engine.failure import attempt, failure_of
 from engine.protocol import Finished, Progress, StopReason
-from engine.sampling.keyed import draw
-from engine.sampling.penalties import Penalties
-from engine.serving.admission import (
-    Served,
-    Shortage,
-    can_never_fit,
-    never_fits,
-    open_lane,
-    open_stream,
-    reply_limit,
-    shortage_of,
-)
+from engine.serving.admission import Served, close_lane, reply_limit
+from engine.serving.decode import compute_step, say_next
+from engine.serving.entrance import Entrance
+from engine.serving.idle.upkeep import Upkeep
 from engine.serving.places import Places
 from engine.serving.prefill import compute_chunk
-from engine.serving.reply import Clock, Reply, Send, finished
-from engine.serving.request import Phase, ReplyText, Request, Stream
+from engine.serving.reply import Clock, Reply, Send, finished, log_reply
+from engine.serving.request import Phase, ReplyText, Request, Stream, penalties_of
 from engine.serving.runs import FollowUp, Run, Runs
-from engine.serving.scheduler import Round, may_admit, next_round, owed_after
-from engine.serving.upkeep import Upkeep
+from engine.serving.scheduler import Round, next_round, owed_after
+from engine.states.store import StateStore
 
 _LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
+
+READING_PAUSE_S: Final = 0.002
+"""How long messages are waited for where all that runs waits for the disk."""
 
 
 def on_mains() -> bool:
@@ -62,9 +55,16 @@ class Serving:
         self._send = send
         self._clock = clock
         self._runs = Runs()
+        self._entrance = Entrance(served, self._runs, send, clock, self._fail)
         self._places = Places(send)
         self._upkeep = Upkeep(served, send, clock, on_battery)
         self._owed_ns = 0
+        self._only_reads = False
+
+    @property
+    def states(self) -> StateStore:
+        """The loaded model's store of kept states."""
+        return self._served.states
 
     @property
     def has_work(self) -> bool:
@@ -74,7 +74,9 @@ class Serving:
     @property
     def pause_s(self) -> float | None:
         """How long the loop may wait for messages before the next round; None for ever."""
-        return 0.0 if self._runs.all() else self._upkeep.pause_s
+        if self._runs.all():
+            return READING_PAUSE_S if self._only_reads else 0.0
+        return self._upkeep.pause_s
 
     def accept(self, request: Request, text: ReplyText, follow_up: FollowUp | None = None) -> None:
         """Queue a request.
@@ -87,9 +89,8 @@ class Serving:
         """
         limit = reply_limit(request, self._served.context_tokens)
         self._runs.check_place(request.number)
-        stream = Stream(request, limit, _penalties(request))
-        reply = Reply(request.number, text, self._send, self._clock)
-        run = Run(stream, reply, follow_up)
+        stream = Stream(request, limit, penalties_of(request))
+        run = Run(stream, Reply(request.number, text, self._send, self._clock), follow_up)
         if request.conversation is not None and not request.is_side:
             self._upkeep.background.drop(request.conversation)
         if limit == 0:
@@ -107,6 +108,12 @@ class Serving:
         """Answer with Settled once background work has ended, at most so long."""
         self._upkeep.settle(request, most_ms)
 
+    def forget(self, conversations: Iterable[str] | None) -> None:
+        """Forget what is kept of conversations, None of all, and what was still to be read."""
+        chosen = None if conversations is None else tuple(conversations)
+        self._upkeep.background.forget(chosen)
+        self.states.clear(chosen)
+
     def round(self) -> None:
         """Cancels, admission, one prompt chunk, one decode step of each decoding stream.
 
@@ -118,8 +125,9 @@ class Serving:
         if not self._runs.all():
             self._upkeep.idle()
             return
+        began_ns = self._clock()
         self._upkeep.background.give_way()
-        shortage = self._admit()
+        shortage = self._entrance.admit()
         work = next_round(
             self._runs.facts(),
             shares_steps=self._served.runner.shares_steps,
@@ -127,7 +135,7 @@ class Serving:
         )
         self._places.tell(self._runs, shortage, work.prompt)
         self._work(work)
-        self._upkeep.busy()
+        self._upkeep.busy(self._runs.conversations(), self._clock() - began_ns)
 
     def close(self) -> None:
         """Stop everything that waits or runs; may be repeated."""
@@ -136,6 +144,7 @@ class Serving:
         self._upkeep.close()
 
     def _work(self, work: Round) -> None:
+        moved = [self._resume(number) for number in work.resumes]
         began_ns = self._clock()
         if work.prompt is not None:
             run = self._runs.running[work.prompt]
@@ -144,62 +153,17 @@ class Serving:
         filled_ns = self._clock()
         for numbers in work.steps:
             self._decode([self._runs.running[number] for number in numbers])
-        decodes = any(run.stream.phase is Phase.DECODING for run in self._runs.running.values())
         self._owed_ns = owed_after(
-            self._owed_ns, filled_ns - began_ns, self._clock() - filled_ns, decodes=decodes
+            self._owed_ns,
+            filled_ns - began_ns,
+            self._clock() - filled_ns,
+            decodes=self._runs.any_in(Phase.DECODING),
         )
+        self._only_reads = bool(moved) and not any(moved) and not work.steps and not work.prompt
 
-    def _admit(self) -> Shortage | None:
-        """Give lanes to the requests that waited longest, as far as memory goes.
-
-        Returns:
-            What the head of the queue is short of; None where it waits for nothing but its turn.
-        """
-        runs = self._runs
-        while queue := runs.queue():
-            run = queue[0]
-            if run.is_side and runs.running:
-                return None
-            if not may_admit(len(queue), len(runs.running), self._served.stream_limit):
-                if not self._set_side_work_aside():
-                    return None
-                continue
-            refused = self._attempt([run], partial(self._open, run.stream))
-            if refused is None:
-                if run.stream.phase is Phase.WAITING:
-                    runs.admit(run)
-                    run.stream.phase = Phase.FILLING
-            elif not runs.running or can_never_fit(refused, self._served):
-                self._fail([run], never_fits(refused, self._served))
-            elif not self._set_side_work_aside():
-                return shortage_of(refused, self._served)
-        return None
-
-    def _set_side_work_aside(self) -> bool:
-        """Take the lane from one running side job, for a chat; it begins afresh later."""
-        sides = self._runs.sides()
-        if not sides:
-            return False
-        run = sides[-1]
-        stream = run.stream
-        _close_lane(stream)
-        stream.position = stream.drawn = stream.overtaken = 0
-        stream.penalties = _penalties(stream.request)
-        self._runs.send_back(run)
-        return True
-
-    def _open(self, stream: Stream) -> LaneRefused | None:
-        alone = not self._runs.running
-        refused = open_stream(stream, self._served, self._clock, alone=alone)
-        if refused is None:
-            request = stream.request
-            _LOG.info(
-                "stream opened request=%d prompt_tokens=%d resumed_tokens=%d",
-                request.number,
-                request.prompt_tokens,
-                stream.position,
-            )
-        return refused
+    def _resume(self, number: int) -> bool:
+        run = self._runs.running[number]
+        return bool(self._attempt([run], partial(self._entrance.resume, run)))
 
     def _fill(self, run: Run) -> None:
         """Compute one prompt chunk; after the last one, draw the first token."""
@@ -213,43 +177,15 @@ class Serving:
 
     def _decode(self, runs: Sequence[Run]) -> None:
         """One shared step, then one draw each."""
-        rows = self._attempt(runs, partial(self._step, runs))
+        rows = self._attempt(runs, partial(compute_step, runs, self._served))
         if rows is not None:
             for run, row in zip(runs, rows, strict=True):
                 self._attempt([run], partial(self._say, run, row))
 
-    def _step(self, runs: Sequence[Run]) -> NDArray[np.float32]:
-        lanes = [open_lane(run.stream) for run in runs]
-        for lane in lanes:
-            lane.extend(1)
-        logits = self._served.runner.step(
-            lanes,
-            [run.reply.ids[run.stream.drawn - 1] for run in runs],
-            [lane.length - 1 for lane in lanes],
-        )
-        rows: NDArray[np.float32] = logits.numpy()
-        return rows
-
     def _say(self, run: Run, logits: NDArray[np.float32]) -> None:
-        """Draw a token, say it, and end the stream where it ends."""
-        stream, request = run.stream, run.stream.request
-        stream.penalties.apply(logits)
-        token = draw(logits, request.rule, request.prompt_tokens + stream.drawn)
-        stream.drawn += 1
-        stream.course.last_token_ns = self._clock()
-        if stream.drawn <= len(run.reply.ids):
-            _check_repeated(run, token)
-            return
-        if token in request.end_ids:
-            run.reply.push_end(token)
-            self._end(run, "end-of-turn")
-            return
-        stream.penalties.count(token)
-        run.reply.push(token)
-        if run.reply.stopped:
-            self._end(run, "stop-string")
-        elif len(run.reply.ids) == stream.limit:
-            self._end(run, "max-tokens" if stream.limit == request.max_tokens else "context-full")
+        why = say_next(run, logits, self._clock())
+        if why is not None:
+            self._end(run, why)
 
     def _attempt(self, runs: Sequence[Run], work: Callable[[], Result]) -> Result | None:
         """Do a piece of work; where it raises, the streams it held fail and None comes back."""
@@ -267,7 +203,7 @@ class Serving:
         frame = finished(run.stream, run.reply, why, self._clock())
         if self._release(run):
             self._read_later(run, frame)
-            _log(frame, self._served)
+            log_reply(frame, self._served.states.census())
             self._send(frame)
 
     def _read_later(self, run: Run, frame: Finished) -> None:
@@ -284,47 +220,5 @@ class Serving:
             return False
         self._runs.remove(run)
         stream.phase = Phase.ENDED
-        _close_lane(stream)
+        close_lane(stream)
         return True
-
-
-def _penalties(request: Request) -> Penalties:
-    return Penalties(request.penalties, request.ids.tolist(), request.suppressed_ids)
-
-
-def _close_lane(stream: Stream) -> None:
-    lane, stream.lane = stream.lane, None
-    if lane is not None:
-        lane.close()
-
-
-def _check_repeated(run: Run, token: int) -> None:
-    """A stream that began afresh says again what it said; nothing of it is sent twice."""
-    said = run.reply.ids[run.stream.drawn - 1]
-    if token != said:
-        raise InvariantBroken(f"Request {run.number} said {token} where it had said {said}.")
-    run.stream.penalties.count(token)
-
-
-def _log(frame: Finished, served: Served) -> None:
-    """One line a reply: how it went, and what the kept states did."""
-    states = served.states.census()
-    _LOG.info(
-        "reply ended request=%d why=%s prompt_tokens=%d resumed_tokens=%d reply_tokens=%d "
-        "prefill_ms=%s decode_ms=%s states=%d state_pages=%d state_slots=%d evicted=%d",
-        frame.request,
-        frame.stop_reason,
-        frame.prompt_tokens,
-        frame.resumed_tokens,
-        len(frame.ids),
-        _shown(frame.timings.prefill_ms),
-        _shown(frame.timings.decode_ms),
-        states.states,
-        states.pages,
-        states.slots,
-        states.evicted,
-    )
-
-
-def _shown(milliseconds: float | None) -> str:
-    return "none" if milliseconds is None else f"{milliseconds:.0f}"

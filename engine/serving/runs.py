@@ -64,10 +64,6 @@ class Runs:
         """Who waits, the next one first."""
         return sorted(self.waiting, key=lambda run: run.is_side)
 
-    def chats(self) -> list[Run]:
-        """Running chats."""
-        return [run for run in self.running.values() if not run.is_side]
-
     def sides(self) -> list[Run]:
         """Running work beside chats."""
         return [run for run in self.running.values() if run.is_side]
@@ -99,6 +95,15 @@ class Runs:
         if run in self.waiting:
             self.waiting.remove(run)
         self.running.pop(run.number, None)
+
+    def any_in(self, phase: Phase) -> bool:
+        """Whether any running stream stands there."""
+        return any(run.stream.phase is phase for run in self.running.values())
+
+    def conversations(self) -> frozenset[str]:
+        """The chats of which a request waits or runs."""
+        found = (run.stream.request.conversation for run in self.all() if not run.is_side)
+        return frozenset(chat for chat in found if chat is not None)
 
     def facts(self) -> list[StreamFacts]:
         """What the scheduler wants to know of those that run."""

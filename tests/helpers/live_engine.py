@@ -14,11 +14,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from engine.config import Compute, EngineConfig
 from engine.loading.loader import CheckpointLoader
-from engine.loop import Loop
+from engine.loop import Loop, Surroundings
 from engine.memory.ledger import Ledger
 from engine.memory.pools import RAM, capacity_bytes, read_ram
 from engine.pipes import Arrived, Inbox
@@ -41,6 +41,7 @@ from engine.protocol import (
     Shutdown,
     Tokens,
 )
+from engine.states.disk.library import DiskLibrary
 
 LIMIT_S = 300.0
 GREEDY = Sampling(temperature=0.0)
@@ -69,17 +70,23 @@ class Asked:
 
 
 class LiveEngine:
-    """A context manager; at its end the ledger must be empty."""
+    """A context manager; at its end the ledger must be empty.
 
-    def __init__(self, compute: Compute = Compute.AUTO) -> None:
+    Args:
+        keeps_in: the folder under which states are kept on disk; None keeps none there.
+    """
+
+    def __init__(self, compute: Compute = Compute.AUTO, keeps_in: Path | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory()
+        self._library = None if keeps_in is None else DiskLibrary(keeps_in)
         config = EngineConfig(data_directory=Path(self._folder.name), compute=compute)
         self.ledger = Ledger({RAM: capacity_bytes(read_ram())})
         self._inbox: Inbox = Inbox()
         self._numbers = itertools.count(1)
         self._asked: dict[int, Asked] = {}
-        loader = CheckpointLoader(config, self.ledger)
-        self._loop = Loop(self._inbox, self._on_frame, loader, self.ledger)
+        loader = CheckpointLoader(config, self.ledger, library=self._library)
+        surroundings = Surroundings(library=self._library)
+        self._loop = Loop(self._inbox, self._on_frame, loader, self.ledger, surroundings)
         self._thread = threading.Thread(target=self._loop.run, name="live-engine", daemon=True)
         self._thread.start()
 
@@ -90,6 +97,25 @@ class LiveEngine:
         found = self._ask(wish, number).done.result(LIMIT_S)
         assert isinstance(found, Loaded), found
         return found
+
+    def generate(
+        self,
+        messages: tuple[ChatMessage, ...],
+        conversation: str | None,
+        sampling: Sampling = GREEDY,
+        **facts: Any,
+    ) -> Asked:
+        """Ask for the reply to a conversation; ``facts`` are other fields of the wish."""
+        number = next(self._numbers)
+        wish = Generate(
+            request=number,
+            messages=messages,
+            conversation=conversation,
+            sampling=sampling,
+            date="2026-01-01",
+            **facts,
+        )
+        return self._ask(wish, number)
 
     def ask(
         self,
@@ -137,6 +163,8 @@ class LiveEngine:
         self._tell(Shutdown())
         self._thread.join(LIMIT_S)
         assert not self._thread.is_alive()
+        if self._library is not None:
+            self._library.close()
         self.ledger.close()
         self._folder.cleanup()
 

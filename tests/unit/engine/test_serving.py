@@ -392,7 +392,7 @@ def test_a_fault_in_the_admission_fails_that_request_and_the_next_one_runs(serve
             raise ZeroDivisionError
         return served.now_ns[0]
 
-    served.serving._clock = broken
+    served.serving._entrance._clock = broken
     served.ask(request(1, prompt_ids(10)))
     served.ask(request(2, prompt_ids(10)))
     served.run()

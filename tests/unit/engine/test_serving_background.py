@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import DeviceLost, TemplateFailed
 from engine.protocol import Finished, Settled
-from engine.serving import power
+from engine.serving.idle import power
 from engine.serving.request import Request
 from engine.serving.rounds import Serving
 from tests.helpers.fake_runner import Bench, FakeText, bench, prompt_ids, request
@@ -188,11 +188,11 @@ def test_who_asked_hears_when_the_pass_has_ended_or_the_time_is_over(served: Ben
     served.serving.settle(7, 1e9)
     served.serving.settle(8, 1.0)
     heard = []
-    for _ in range(3):
+    for _ in range(4):
         served.serving.round()
         heard.append([m.request for m in served.sent if isinstance(m, Settled)])
         served.now_ns[0] += 1_000_000
-    assert heard == [[], [8], [8, 7]]
+    assert heard == [[], [8], [8], [8, 7]]
     assert prompts(served) == [0, 256, 256, 512]
     served.serving.settle(9, 1e9)
     assert served.sent[-1] == Settled(request=9, waiting_bytes=0)

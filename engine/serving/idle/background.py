@@ -9,18 +9,17 @@ then kept, and the rest is read later. Used from the engine thread only.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 
-from engine.cache.lane import LaneRefused
 from engine.failure import attempt
-from engine.sampling.penalties import Penalties
-from engine.serving.admission import Served, open_stream
+from engine.serving.admission import Served, close_lane, open_stream, take_resumed
 from engine.serving.prefill import compute_chunk, keep_state
 from engine.serving.reply import Clock
-from engine.serving.request import Phase, Request, Stream
+from engine.serving.request import Phase, Request, Stream, penalties_of
 from engine.states.records import Role
+from engine.states.resume import ResumeStatus
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,6 +48,11 @@ class Background:
         self._pass: _Pass | None = None
 
     @property
+    def conversation(self) -> str | None:
+        """The chat that is being read."""
+        return None if self._pass is None else self._pass.conversation
+
+    @property
     def waits_for_power(self) -> bool:
         """Whether there is something to read that a machine on battery leaves for later."""
         return bool(self._jobs) and self._pass is None and self._on_battery()
@@ -69,6 +73,14 @@ class Background:
             self.give_way()
         self._jobs.pop(conversation, None)
 
+    def forget(self, conversations: Iterable[str] | None) -> None:
+        """Nothing of these is to be read any more, None of all; what was read is not kept."""
+        names = {*self._jobs, self.conversation} if conversations is None else {*conversations}
+        run = self._pass
+        if run is not None and run.conversation in names:
+            self._drop(run)
+        self._jobs = {name: job for name, job in self._jobs.items() if name not in names}
+
     def give_way(self) -> None:
         """Make room for a request; the pass goes on later from what it has."""
         run, self._pass = self._pass, None
@@ -78,72 +90,84 @@ class Background:
         if stream.lane is not None and stream.position > stream.course.resumed_tokens:
             keep = partial(keep_state, stream, self._served, Role.END)
             attempt(keep, _ignored, "background state lost")
-        _close(stream)
+        _end(stream)
         self._jobs[run.conversation] = run.job
         _LOG.info("background pass gave way at=%d of=%d", stream.position, run.end)
 
-    def step(self) -> None:
-        """Begin a pass, or compute one chunk of it; the latest reply first."""
+    def step(self) -> bool:
+        """Begin a pass, or go on with it by one chunk; the latest reply first.
+
+        Returns:
+            Whether anything was done; False where a state is still being read from below.
+        """
         if self._on_battery():
             self.give_way()
-        elif self._pass is None:
+            return True
+        if self._pass is None:
             conversation, job = self._jobs.popitem()
             self._pass = attempt(
                 partial(self._begin, conversation, job), _ignored, "background pass failed"
             )
-        else:
-            run = self._pass
-            failed = partial(self._failed, run)
-            attempt(partial(self._go_on, run), failed, "background pass failed")
+            return True
+        run = self._pass
+        failed = partial(self._failed, run)
+        return attempt(partial(self._go_on, run), failed, "background pass failed") is not False
 
     def close(self) -> None:
         """Forget everything; may be repeated."""
         run, self._pass = self._pass, None
         self._jobs.clear()
         if run is not None:
-            _close(run.stream)
+            _end(run.stream)
 
     def _begin(self, conversation: str, job: Job) -> _Pass | None:
         request = job()
         if request is None:
             return None
-        end = request.prompt_tokens // self._served.runner.grid_rows * self._served.runner.grid_rows
-        penalties = Penalties(request.penalties, (), ())
-        stream = Stream(request, 1, penalties)
-        run = _Pass(conversation, job, stream, end)
-        refused: LaneRefused | None = None
+        grid_rows = self._served.runner.grid_rows
+        end = request.prompt_tokens // grid_rows * grid_rows
+        stream = Stream(replace(request, wanted_marks=()), 1, penalties_of(request))
         try:
             refused = open_stream(stream, self._served, self._clock, alone=False)
         except Exception:
-            _close(stream)
+            _end(stream)
             raise
         if refused is not None or stream.position >= end:
-            _close(stream)
+            _end(stream)
             _LOG.info("background pass not needed or no room tokens=%d", end)
             return None
-        stream.marks = {end: Role.END}
-        stream.phase = Phase.FILLING
-        return run
+        return _Pass(conversation, job, stream, end)
 
-    def _go_on(self, run: _Pass) -> None:
-        compute_chunk(run.stream, self._served, run.end)
-        if run.stream.position == run.end:
-            self._pass = None
-            resumed = run.stream.course.resumed_tokens
-            _LOG.info("background pass ended at=%d read_tokens=%d", run.end, run.end - resumed)
-            _close(run.stream)
+    def _go_on(self, run: _Pass) -> bool:
+        stream, resume = run.stream, run.stream.resume
+        if stream.phase is Phase.RESUMING and resume is not None:
+            moved = resume.step()
+            if resume.status is ResumeStatus.DONE:
+                take_resumed(stream, self._served)
+            elif resume.status is not ResumeStatus.READING:
+                self._drop(run)
+            return moved
+        if stream.position < run.end:
+            stream.marks = {run.end: Role.END}
+            compute_chunk(stream, self._served, run.end)
+        if stream.position >= run.end:
+            read = run.end - stream.course.resumed_tokens
+            _LOG.info("background pass ended at=%d read_tokens=%d", run.end, read)
+            self._drop(run)
+        return True
+
+    def _drop(self, run: _Pass) -> None:
+        self._pass = None
+        _end(run.stream)
 
     def _failed(self, run: _Pass, error: Exception) -> None:
         del error
-        self._pass = None
-        _close(run.stream)
+        self._drop(run)
 
 
-def _close(stream: Stream) -> None:
+def _end(stream: Stream) -> None:
     stream.phase = Phase.ENDED
-    lane, stream.lane = stream.lane, None
-    if lane is not None:
-        lane.close()
+    close_lane(stream)
 
 
 def _ignored(error: Exception) -> None:
