@@ -29,7 +29,7 @@ HEADROOM_SHARE: Final = 16
 GPU_MINIMUM_HEADROOM_BYTES: Final = 1024 * MEBIBYTE
 GPU_HEADROOM_SHARE: Final = 10
 PINNED_SHARE: Final = 2
-"""Pinned memory may be one part in so many of what RAM the engine may hold."""
+"""Pinned memory may be one part in so many of RAM, and of what of it the engine may take."""
 
 CGROUP_ROOT: Final = Path("/sys/fs/cgroup")
 CGROUP_MEMBERSHIP: Final = Path("/proc/self/cgroup")
@@ -76,7 +76,12 @@ _VERSION_2: Final = _CgroupFiles(
 
 
 def headroom_bytes(reading: PoolReading) -> int:
-    """What is left to other programs: more on a GPU, which also draws the screen."""
+    """What is left to other programs: more on a GPU, which also draws the screen.
+
+    Nothing of pinned memory, whose bytes are RAM's: that has a headroom of its own.
+    """
+    if reading.name == PINNED:
+        return 0
     if reading.name.startswith(GPU):
         return max(GPU_MINIMUM_HEADROOM_BYTES, reading.total_bytes // GPU_HEADROOM_SHARE)
     return max(MINIMUM_HEADROOM_BYTES, reading.total_bytes // HEADROOM_SHARE)
@@ -111,8 +116,7 @@ def read_ram(
 
 def pinned_of(ram: PoolReading) -> PoolReading:
     """The share of RAM that may be pinned; its bytes are RAM's too (``Ledger``'s ``behind``)."""
-    share = capacity_bytes(ram) // PINNED_SHARE
-    return PoolReading(PINNED, share + headroom_bytes(ram), share + headroom_bytes(ram))
+    return PoolReading(PINNED, ram.total_bytes // PINNED_SHARE, capacity_bytes(ram) // PINNED_SHARE)
 
 
 def read_disk(folder: Path) -> PoolReading:
