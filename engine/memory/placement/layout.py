@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from engine.cache.formats import PAGE_ROWS, KvFormat, page_bytes
-from engine.cache.pages import most_live_pages, pages_for
+from engine.cache.formats import KvFormat, page_bytes
+from engine.cache.pages import most_live_pages, most_state_pages, pages_for, tail_pages
 from engine.memory.placement.facts import Geometry, VisionPart, Wish
 from engine.models.spec import PageGroupSpec
 from engine.protocol import Placement
@@ -61,13 +61,12 @@ class Candidate:
         Kept states share full pages: together they have as many as one chat. Where states are kept
         inside pages each has a last page of its own.
         """
-        live = most_live_pages(group.window, self.context, rows)
-        tail = 1 if geometry.grid_rows % PAGE_ROWS else 0
-        if group.window is None:
-            shared = pages_for(self.context) if self.states else 0
-            return self.streams * live, shared + tail * self.states
-        a_state = min(pages_for(self.context), pages_for(group.window - 1) + 1)
-        return self.streams * live, self.states * a_state
+        live = self.streams * most_live_pages(group.window, self.context, rows)
+        if group.window is not None:
+            a_state = most_state_pages(group.window, self.context, geometry.grid_rows)
+            return live, self.states * a_state
+        shared = pages_for(self.context) if self.states else 0
+        return live, shared + self.states * tail_pages(geometry.grid_rows)
 
     @property
     def slots(self) -> int:

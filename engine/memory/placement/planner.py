@@ -5,7 +5,7 @@ ladder: everything resident, smaller prompt chunks, K and V in 8 bits where that
 picture part in RAM, fewer kept states, fewer chats, streamed weights. The first that fits wins.
 
 KV bytes are those of whole pages: a full group holds every row of a stream, a sliding one at most
-window + chunk rows and what alignment adds (``engine.cache.lane.most_live_pages``). A recurrent
+window + chunk rows and what alignment adds (``engine.cache.pages.most_live_pages``). A recurrent
 state takes the same bytes whatever the context, one slot a running stream and one a kept state.
 """
 

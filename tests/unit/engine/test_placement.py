@@ -94,7 +94,7 @@ def test_with_room_every_chat_has_its_full_context_and_states_have_theirs() -> N
 
 def test_a_sliding_group_is_planned_by_its_window() -> None:
     plan = planned(16 * 1024 * MEBIBYTE, GEMMA, Wish(8192, 4))
-    assert plan.page_counts == (5 * 32, 4 * 4 + 16 * 3)
+    assert plan.page_counts == (5 * 32, 4 * 4 + 16 * 2)
 
 
 def test_states_kept_inside_pages_have_a_last_page_of_their_own() -> None:
