@@ -72,8 +72,8 @@ class Serving:
         return bool(self._runs.all()) or self._upkeep.has_work
 
     @property
-    def pause_s(self) -> float | None:
-        """How long the loop may wait for messages before the next round; None for ever."""
+    def pause_s(self) -> float:
+        """How long the loop may wait for messages before the next round."""
         if self._runs.all():
             return READING_PAUSE_S if self._only_reads else 0.0
         return self._upkeep.pause_s

@@ -53,11 +53,6 @@ class Background:
         return None if self._pass is None else self._pass.conversation
 
     @property
-    def waits_for_power(self) -> bool:
-        """Whether there is something to read that a machine on battery leaves for later."""
-        return bool(self._jobs) and self._pass is None and self._on_battery()
-
-    @property
     def has_work(self) -> bool:
         """Whether ``step`` would do anything now."""
         return self._pass is not None or (bool(self._jobs) and not self._on_battery())

@@ -15,8 +15,9 @@ from engine.serving.admission import Served
 from engine.serving.idle.background import Background
 from engine.serving.reply import Clock, Send
 
-POWER_PAUSE_S: Final = 30.0
-"""How often a machine on battery is asked whether it is plugged in."""
+LOOK_PAUSE_S: Final = 1.0
+"""How often is looked where nothing is to be done: another thread may have read or deleted kept
+states since, and a machine on battery may be plugged in."""
 STALLED_PAUSE_S: Final = 0.02
 """How long messages are waited for where the disk has to go on first."""
 WRITE_SHARE: Final = 0.02
@@ -37,7 +38,8 @@ class Upkeep:
         self._settling: list[tuple[int, int]] = []
         self._running: frozenset[str] = frozenset()
         self._may_write = False
-        self._reads_stall = self._writes_stall = False
+        self._reads_stall = False
+        self._write_pause_s = 0.0
         self._credit_ns = 0
         self._write_ns = 0
         self.background = Background(served, clock, on_battery)
@@ -48,13 +50,13 @@ class Upkeep:
         return self.background.has_work or self._may_write
 
     @property
-    def pause_s(self) -> float | None:
-        """How long the loop may wait for messages while no request runs; None for ever."""
+    def pause_s(self) -> float:
+        """How long the loop may wait for messages while no request runs."""
         if self.background.has_work:
             return STALLED_PAUSE_S if self._reads_stall else 0.0
         if self._may_write:
-            return STALLED_PAUSE_S if self._writes_stall else 0.0
-        return POWER_PAUSE_S if self.background.waits_for_power else None
+            return self._write_pause_s
+        return LOOK_PAUSE_S
 
     def idle(self) -> None:
         """Do a piece of work while no request waits or runs."""
@@ -64,8 +66,7 @@ class Upkeep:
             self._stand(frozenset())
         else:
             self._stand(frozenset())
-            self._writes_stall = not self._states.write_step()
-            self._may_write = not self._writes_stall or self._states.census().waiting_bytes > 0
+            self._write()
         self._tell()
 
     def busy(self, running: frozenset[str], round_ns: int) -> None:
@@ -94,6 +95,15 @@ class Upkeep:
         self.background.close()
         self._may_write = False
         self._tell_settled(len(self._settling))
+
+    def _write(self) -> None:
+        """Copy down; where the disk has to go on first, wait for it longer and longer."""
+        if self._states.write_step():
+            self._write_pause_s = 0.0
+            return
+        longest_s = STALLED_PAUSE_S if self._settling else LOOK_PAUSE_S
+        self._write_pause_s = min(longest_s, max(STALLED_PAUSE_S, 2 * self._write_pause_s))
+        self._may_write = self._states.census().waiting_bytes > 0
 
     def _stand(self, running: frozenset[str]) -> None:
         """Tell the store whose states are about to be followed by newer ones."""

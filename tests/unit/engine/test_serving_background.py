@@ -12,6 +12,7 @@ import pytest
 from engine.errors import DeviceLost, TemplateFailed
 from engine.protocol import Finished, Settled
 from engine.serving.idle import power
+from engine.serving.idle.upkeep import LOOK_PAUSE_S
 from engine.serving.request import Request
 from engine.serving.rounds import Serving
 from tests.helpers.fake_runner import Bench, FakeText, bench, prompt_ids, request
@@ -163,7 +164,7 @@ def test_on_battery_nothing_is_read_until_it_is_plugged_in() -> None:
         serving.accept(turn(1, FIRST), FakeText(), following(FIRST))
         while serving.has_work:
             serving.round()
-        assert (prompts(made), serving.pause_s) == ([0, 256], 30.0)
+        assert (prompts(made), serving.pause_s) == ([0, 256], LOOK_PAUSE_S)
         serving.settle(9, 1e6)
         assert made.sent[-1] == Settled(request=9, waiting_bytes=0)
         on_battery[0] = False
@@ -174,12 +175,12 @@ def test_on_battery_nothing_is_read_until_it_is_plugged_in() -> None:
         on_battery[0] = True
         while serving.has_work:
             serving.round()
-        assert (prompts(made), serving.pause_s) == ([0, 256, 256], 30.0)
+        assert (prompts(made), serving.pause_s) == ([0, 256, 256], LOOK_PAUSE_S)
         on_battery[0] = False
         while serving.has_work:
             serving.round()
         assert prompts(made) == [0, 256, 256, 512]
-        assert serving.pause_s is None
+        assert serving.pause_s == LOOK_PAUSE_S
         serving.close()
 
 
