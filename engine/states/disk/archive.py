@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from engine.errors import InvariantBroken
 from engine.owner import Owner
 from engine.protocol import ChatTier, Tier
-from engine.states.border import ArchiveCensus, Fetch, Hit, ModelIdentity
+from engine.states.border import ArchiveCensus, Hit, ModelIdentity
 from engine.states.disk.catalogue import Catalogue, Extent, Kept, Shelf, conversations_of
 from engine.states.disk.facts import chat_tiers
 from engine.states.disk.host import STAGED_EXTENTS, HostMemory
@@ -111,6 +111,7 @@ class DiskArchive(Owner):
 
     def commit(self, record: StateRecord) -> None:
         """See the border; one of which an extent is lost meanwhile is counted as dropped."""
+        self._ready()
         with self._catalogue.lock:
             if record.key in self._shelf.states:
                 self.touch(record, record.conversation)
@@ -124,7 +125,7 @@ class DiskArchive(Owner):
         write = partial(self._keeping.write_state, self._shelf, record.key)
         self._keeping.worker.add(write)
 
-    def fetch(self, record: StateRecord, names: Sequence[ExtentName]) -> Fetch:
+    def fetch(self, record: StateRecord, names: Sequence[ExtentName]) -> StateFetch:
         """See the border."""
         self._ready()
         with self._catalogue.lock:
@@ -147,12 +148,14 @@ class DiskArchive(Owner):
 
     def drop(self, key: bytes) -> None:
         """See the border."""
+        self._ready()
         with self._catalogue.lock:
             removed = self._shelf.remove((key,))
         self._keeping.delete(removed)
 
     def touch(self, record: StateRecord, conversation: str | None) -> None:
         """See the border."""
+        self._ready()
         with self._catalogue.lock:
             kept = self._shelf.states.get(record.key)
             if kept is None:

@@ -146,11 +146,10 @@ class Shelf:
         self.revision += 1
 
     def wrote(self, name: ExtentName) -> None:
-        """An extent's file is whole."""
+        """An extent's file is whole; said once."""
         extent = self.extents[name]
-        if not extent.written:
-            extent.written = True
-            self.disk_bytes += file_bytes(extent.size_bytes)
+        extent.written = True
+        self.disk_bytes += file_bytes(extent.size_bytes)
 
     def wrote_manifest(self, kept: Kept, size_bytes: int) -> None:
         """A state's file is whole and says what it was packed from."""

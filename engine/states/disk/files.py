@@ -11,12 +11,15 @@ import errno
 import os
 import shutil
 import stat
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 TEMPORARY_SUFFIX: Final = ".tmp"
+RENAME_PAUSES_S: Final = (0.02, 0.1, 0.1, 0.1)
+SYNCS_FOLDERS: Final = os.name != "nt"
 WRITE_BYTES: Final = 8 * 1024 * 1024
 _SHUN: Final = (
     getattr(os, "O_NOFOLLOW", 0)
@@ -160,7 +163,14 @@ class DiskFiles:
         return _OldDiskFile(number)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Give a file another name, in place of what has it."""
+        """Give a file another name, in place of what has it; virus scanners may hold it a while."""
+        for pause_s in RENAME_PAUSES_S:
+            try:
+                source.replace(target)
+            except PermissionError:
+                time.sleep(pause_s)
+            else:
+                return
         source.replace(target)
 
     def remove(self, path: Path) -> None:
@@ -173,7 +183,7 @@ class DiskFiles:
 
     def sync_folder(self, folder: Path) -> None:
         """Return once its names would survive a loss of power; Windows has no such thing."""
-        if os.name == "nt":
+        if not SYNCS_FOLDERS:
             return
         number = os.open(folder, os.O_RDONLY)
         try:

@@ -69,6 +69,38 @@ def test_a_closed_new_file_takes_no_more(tmp_path: Path) -> None:
         file.write(memoryview(b"a"))
 
 
+def test_a_rename_waits_for_who_holds_the_file_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, tries = Path.replace, []
+
+    def held(source: Path, target: Path) -> Path:
+        tries.append(source)
+        if len(tries) <= refusals:
+            raise PermissionError(13, "held")
+        return real(source, target)
+
+    monkeypatch.setattr(Path, "replace", held)
+    monkeypatch.setattr("engine.states.disk.files.RENAME_PAUSES_S", (0.001,) * 3)
+    (tmp_path / "a").write_bytes(b"x")
+    refusals = 2
+    DiskFiles().rename(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == b"x" and len(tries) == 3
+    refusals = 99
+    with pytest.raises(PermissionError):
+        DiskFiles().rename(tmp_path / "b", tmp_path / "c")
+    assert len(tries) == 3 + 4
+
+
+def test_where_folders_cannot_be_synced_nothing_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(FileNotFoundError):
+        DiskFiles().sync_folder(tmp_path / "none")
+    monkeypatch.setattr("engine.states.disk.files.SYNCS_FOLDERS", False)
+    DiskFiles().sync_folder(tmp_path / "none")
+
+
 def test_links_and_pipes_are_never_read(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"x" * 50)
     (tmp_path / "link").symlink_to(tmp_path / "secret")
@@ -259,6 +291,7 @@ def test_the_worker_runs_jobs_in_order_and_those_put_first_before_them() -> None
     worker.add(lambda: done.append(5))
     worker.close()
     assert done == [1, 2, 3]
+    Worker(lambda: None, 60.0).close()
 
 
 def test_a_flush_under_way_ends_when_it_must_hurry() -> None:

@@ -329,6 +329,58 @@ def test_a_cancelled_fetch_waits_for_its_read_and_publishes_nothing(files: FakeF
         assert read(archive, state) == expected(state)
 
 
+def test_an_archive_that_closes_ends_what_reads_it(files: FakeFiles) -> None:
+    state = record(tokens(1000))
+    with library_on(files) as library:
+        archive = opened(library)
+        keep(archive, state)
+        fetch = archive.fetch(state, state.extents)
+    assert fetch.ready() == [] and fetch.status == "reading"
+
+
+def test_waiting_for_a_fetch_ends_when_something_came_or_the_time_is_over(
+    files: FakeFiles,
+) -> None:
+    state = record(tokens(1000))
+    with library_on(files) as library:
+        keep(opened(library), state)
+    gate = threading.Event()
+
+    def slow(name: str) -> None:
+        if name == "read":
+            gate.wait(10)
+
+    with library_on(files) as library:
+        archive = opened(library)
+        assert find(archive, state.ids) is not None
+        files.before = slow
+        with closing(archive.fetch(state, state.extents)) as fetch:
+            began = time.monotonic()
+            fetch.wait(0.02)
+            assert 0.02 <= time.monotonic() - began < 2.0 and fetch.ready() == []
+            gate.set()
+            found = 0
+            while fetch.status == "reading":
+                fetch.wait(5.0)
+                for piece in fetch.ready():
+                    found += 1
+                    fetch.done(piece.name)
+            fetch.wait(5.0)
+            assert found == len(state.extents) and time.monotonic() - began < 2.0
+
+
+def test_a_read_that_the_system_refuses_is_damage(files: FakeFiles) -> None:
+    state = record(tokens(1000))
+    with library_on(files) as library:
+        keep(opened(library), state)
+    with library_on(files) as library:
+        archive = opened(library)
+        assert find(archive, state.ids) is not None
+        files.fail_at = lambda _step, name: name == "open"
+        assert read(archive, state) is None
+        assert archive.census().damaged == 1 and find(archive, state.ids) is None
+
+
 def test_what_is_being_read_is_deleted_when_it_was_read(files: FakeFiles) -> None:
     state = record(tokens(1000))
     with library_on(files) as library:

@@ -183,6 +183,8 @@ def test_strays_of_every_kind_are_swept() -> None:
     for path in strays:
         files.make_folder(path.parent)
         files.create(path).close()
+    for inner in ("extents/ab/folder", "manifests/folder", "folder"):
+        files.make_folder(base / inner)
     files.make_folder(base.parent / "not ours")
     files.create(base.parent / "not ours" / "a file").close()
     with DiskLibrary(DATA, files=files) as library:
@@ -193,6 +195,63 @@ def test_strays_of_every_kind_are_swept() -> None:
     assert not left & set(strays)
     assert base.parent / "not ours" / "a file" in left
     assert len(left) == 3 + len(STATES[0].extents)
+
+
+def test_a_state_dropped_while_it_is_written_does_not_come_back() -> None:
+    files = FakeFiles()
+    with DiskLibrary(DATA, files=files) as library:
+        archive = library.open(HYBRID, PROBE, HOST)
+
+        def drop(name: str) -> None:
+            if name.startswith("rename") and name.endswith(f"{STATES[0].key.hex()}.state"):
+                archive.drop(STATES[0].key)
+
+        files.before = drop
+        keep(archive, STATES[0], HYBRID)
+    assert [path.name for path in files.paths()] == ["identity.state"]
+
+
+@pytest.mark.parametrize("how", ["cut", "longer", "ends early"])
+def test_a_file_that_changed_under_an_open_archive_is_never_published(how: str) -> None:
+    files = kept_files()
+    with DiskLibrary(DATA, files=files) as library:
+        archive = library.open(HYBRID, PROBE, HOST)
+        assert archive.tier(STATES[0]) == "disk"
+        extents = [inode for path, inode in files.paths().items() if "extents" in path.parts]
+        if how == "cut":
+            del extents[-1].content[-1:]
+        elif how == "longer":
+            extents[-1].content.append(0)
+        else:
+            files.stuck = True
+        assert read(archive, STATES[0]) is None
+        files.stuck = False
+        assert archive.tier(STATES[0]) == "none"
+
+
+def test_a_touch_that_cannot_be_written_is_tried_again() -> None:
+    files = kept_files()
+    with DiskLibrary(DATA, files=files) as library:
+        archive = library.open(HYBRID, PROBE, HOST)
+        archive.touch(STATES[0], "another")
+        library.facts()
+        files.fail_at = lambda _step, name: name == "create"
+        library.pin("a", pinned=True)
+        files.fail_at = lambda _step, _name: False
+    with DiskLibrary(DATA, files=files) as library:
+        library.open(HYBRID, PROBE, HOST)
+        rows = {row.conversation: row.pinned for row in library.facts()}
+        assert rows == {"a": True, "another": False}
+
+
+def test_a_folder_that_cannot_be_synced_after_deleting_is_no_failure() -> None:
+    files = kept_files()
+    with DiskLibrary(DATA, files=files) as library:
+        library.open(HYBRID, PROBE, HOST)
+        files.fail_at = lambda _step, name: name == "sync_folder"
+        library.clear(None)
+        assert library.facts() == ()
+    assert [path.name for path in files.paths()] == ["identity.state"]
 
 
 def test_ids_of_another_order_are_another_state() -> None:
