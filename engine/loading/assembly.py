@@ -6,37 +6,41 @@ really loaded. Whatever was made is unmade in reverse where a later step fails.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-from engine.cache.formats import KvFormat
 from engine.cache.host import HostDevice
 from engine.cache.kv import KvArena
-from engine.cache.lane import Lane, LaneMemory
+from engine.cache.lane import LaneMemory
 from engine.cache.pages import PagePool
 from engine.cache.recurrent import RecurrentArena
 from engine.cache.slots import SlotPool
 from engine.checkpoint.source import CheckpointSource
-from engine.config import Compute, EngineConfig
-from engine.errors import InvariantBroken
+from engine.config import EngineConfig
+from engine.loading.kept import layout_of, warm
 from engine.memory.envelope import load_demand
 from engine.memory.ledger import Credit, Ledger
 from engine.memory.placement import Plan
+from engine.memory.placement.layout import wanted_states
+from engine.memory.placement.lines import KEPT_IN_MEMORY
 from engine.memory.pools import RAM
 from engine.models.spec import ModelSpec
 from engine.protocol import Phase
 from engine.runner import Runner, RunnerParts
 from engine.serving.admission import Served
 from engine.states.border import StateLibrary
+from engine.states.identity import StateLayout, identity_of
+from engine.states.lookup import LowerTiers
 from engine.states.store import StateStore
 
-WARM_ROWS: Final = 16
 LOADING: Final = "loading"
 """Holds what a plan was granted until its owners have taken it."""
 
+_LOG = logging.getLogger(__name__)
 Report = Callable[[Phase, int, int], None]
 
 
@@ -77,7 +81,7 @@ def assemble(
         MemoryRefused: what the plan promised is not there any more.
     """
     with ledger.envelope(LOADING, load_demand(parts.plan.lines)) as room:
-        arena, recurrent = _arenas(parts, config, room, stack)
+        arena, recurrent = _arenas(parts, room, stack)
         runner = build(
             RunnerParts(
                 spec=parts.spec,
@@ -92,6 +96,9 @@ def assemble(
                 resources=stack,
             )
         )
+        if parts.library is not None:
+            host = room.reserve(KEPT_IN_MEMORY, {RAM: parts.plan.host_state_bytes})
+            stack.enter_context(host).commit()
     pools = tuple(
         PagePool(pages, group.window)
         for group, pages in zip(parts.spec.groups, parts.plan.page_counts, strict=True)
@@ -99,36 +106,41 @@ def assemble(
     slots = None if recurrent is None else SlotPool(recurrent)
     memory = LaneMemory(pools, HostDevice(arena, recurrent), slots)
     report("warm-up", 0, 1)
-    warm(runner, memory)
+    probe = warm(runner, memory, parts.spec.vocabulary)
     report("warm-up", 1, 1)
+    layout = layout_of(memory, runner, parts.plan.kv_format)
+    lower = _lower_tiers(parts, layout, probe, config, stack)
+    wanted = wanted_states(parts.streams)
+    if parts.plan.states < wanted:
+        _LOG.info("few states fit states=%d wanted=%d", parts.plan.states, wanted)
     return Served(
         runner=runner,
         memory=memory,
-        states=StateStore(memory, runner.grid_rows),
+        states=StateStore(memory, runner.grid_rows, lower),
         context_tokens=parts.plan.context_tokens,
         stream_limit=parts.streams,
     )
 
 
-def warm(runner: Runner, memory: LaneMemory) -> None:
-    """Run a short prompt chunk and a step, so that the first request meets no first time."""
-    lane = Lane.open(memory, WARM_ROWS + 1, runner.grid_rows)
-    if not isinstance(lane, Lane):
-        raise InvariantBroken(f"A fresh model has no room for {WARM_ROWS + 1} rows.")
-    with lane:
-        lane.extend(WARM_ROWS)
-        runner.prompt_chunk(lane, [0] * WARM_ROWS, 0)
-        lane.extend(1)
-        runner.step([lane], [0], [WARM_ROWS])
+def _lower_tiers(
+    parts: Parts, layout: StateLayout, probe: bytes, config: EngineConfig, stack: ExitStack
+) -> LowerTiers | None:
+    """What lies below the device; None where there is no library, or no room for staging."""
+    host_bytes = parts.plan.host_state_bytes
+    if parts.library is None or not host_bytes:
+        return None
+    identity = identity_of(parts.source, parts.spec, layout, config)
+    archive = parts.library.open(identity, probe, host_bytes)
+    stack.callback(archive.close)
+    return LowerTiers(archive, identity.model, parts.library.facts())
 
 
 def _arenas(
-    parts: Parts, config: EngineConfig, ledger: Credit, stack: ExitStack
+    parts: Parts, ledger: Credit, stack: ExitStack
 ) -> tuple[KvArena, RecurrentArena | None]:
     """The bytes of pages and recurrent slots that the plan counted."""
-    kv_format = KvFormat.FP32 if config.compute is Compute.FLOAT32 else KvFormat.FP16
     spec, plan = parts.spec, parts.plan
-    arena = stack.enter_context(KvArena(spec.groups, plan.page_counts, kv_format, ledger, RAM))
+    arena = stack.enter_context(KvArena(spec.groups, plan.page_counts, plan.kv_format, ledger, RAM))
     if spec.recurrent is None:
         return arena, None
     slots = RecurrentArena(spec.recurrent, plan.slot_count, ledger, RAM)
