@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -25,6 +26,8 @@ class FakeHub:
         status: a number that is answered instead of bytes; None for none.
         cut_after: bytes after which an answer's connection is closed, of so many answers.
         ignores_range, shifts_range: a server that gives something else than was asked for.
+        delay_s: before each piece of 100 bytes of a file.
+        extra: bytes that are given beyond what was asked for.
         redirect: where files lead; None to the server's other place.
         asked: (path, range) of each request.
     """
@@ -38,6 +41,8 @@ class FakeHub:
     ignores_range: bool = False
     shifts_range: bool = False
     says_total: int | None = None
+    delay_s: float = 0.0
+    extra: bytes = b""
     redirect: str | None = None
     asked: list[tuple[str, str]] = field(default_factory=list)
     endpoint: str = ""
@@ -97,7 +102,9 @@ class _Answers(BaseHTTPRequestHandler):
             first, last = int(wanted[1]), min(int(wanted[2]), len(content) - 1)
             said = first + (1 if self.hub.shifts_range else 0)
             total = len(content) if self.hub.says_total is None else self.hub.says_total
-            self._say(206, content[first : last + 1], f"bytes {said}-{last}/{total}")
+            self._say(
+                206, content[first : last + 1] + self.hub.extra, f"bytes {said}-{last}/{total}"
+            )
 
     def _say(self, status: int, body: bytes, content_range: str = "") -> None:
         self.send_response(status)
@@ -105,11 +112,27 @@ class _Answers(BaseHTTPRequestHandler):
         if content_range:
             self.send_header("Content-Range", content_range)
         self.end_headers()
-        if content_range and self.hub.cuts and len(body) > self.hub.cut_after:
+        if self.hub.delay_s and content_range:
+            self._drip(body)
+            return
+        if (
+            (content_range or not self.hub.cut_after)
+            and self.hub.cuts
+            and len(body) > self.hub.cut_after
+        ):
             self.hub.cuts -= 1
             body = body[: self.hub.cut_after]
             self.close_connection = True
         self.wfile.write(body)
+
+    def _drip(self, body: bytes) -> None:
+        """As slowly as it takes; the reader may be gone by then."""
+        self.close_connection = True
+        with suppress(OSError):
+            for first in range(0, len(body), 100):
+                self.wfile.write(body[first : first + 100])
+                self.wfile.flush()
+                time.sleep(self.hub.delay_s)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ PICTURES: Final = {
     "Gemma-3-12b": 420.0, "Gemma-3-27b": 420.0,
 }  # fmt: skip
 """Millions of numbers of what reads pictures, 16 bits each."""
-BLOCKS: Final = {"Gemma-3": 256, "Gemma-4": 1120}
+BLOCKS: Final = {"Gemma-3": 256, "Gemma-4-E": 0, "Gemma-4": 1120}
 """Rows of the largest picture, where they attend to each other both ways."""
 PICTURE_WORKSPACE: Final = 256 * MIB
 WISHES: Final = {

@@ -74,11 +74,11 @@ def _layer_lines(
     if resident + staging > room:
         return None
     layers = 0
-    while resident + parts.layer_bytes[layers] + staging <= room:
-        resident += parts.layer_bytes[layers]
-        layers += 1
-        if layers == len(parts.layer_bytes) - 1:
+    for size in parts.layer_bytes[:-1]:
+        if resident + size + staging > room:
             break
+        resident += size
+        layers += 1
     count = len(parts.layer_bytes)
     reason = f"{layers} of {count} layers; the others are copied for each piece of work"
     return (

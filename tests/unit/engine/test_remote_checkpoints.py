@@ -59,10 +59,10 @@ def hub(script: bytes) -> Iterator[FakeHub]:
         yield found
 
 
-def opened(hub: FakeHub, name: str, folder: Path) -> Any:
+def opened(hub: FakeHub, name: str, folder: Path, total_s: float = 60) -> Any:
     named = hub_name(name)
     assert named is not None
-    return open_remote(Hub(hub.endpoint, wait_s=5), named, folder / "hub")
+    return open_remote(Hub(hub.endpoint, wait_s=5, total_s=total_s), named, folder / "hub")
 
 
 def refusal(hub: FakeHub, folder: Path, name: str = REPOSITORY) -> str:
@@ -215,6 +215,24 @@ def test_other_bytes_than_were_asked_for_are_refused(hub: FakeHub, tmp_path: Pat
     assert "12,345 bytes, but the hub lists it with" in refusal(hub, tmp_path)
     hub.says_total, hub.redirect = None, "ftp://elsewhere/x"
     assert "not safe" in refusal(hub, tmp_path)
+
+
+def test_a_hub_that_drips_or_gives_too_much_is_left(hub: FakeHub, tmp_path: Path) -> None:
+    hub.delay_s = 0.02
+    with pytest.raises(HubUnavailable, match="takes too long"):
+        opened(hub, REPOSITORY, tmp_path, total_s=0.1)
+    hub.delay_s, hub.extra = 0, b"x" * 100
+    assert "more of Tiny-Q4_K_M.gguf than it was asked for" in refusal(hub, tmp_path)
+
+
+def test_an_answer_about_a_repository_that_was_cut_is_told(hub: FakeHub, tmp_path: Path) -> None:
+    hub.cuts = 1
+    assert "was cut off" in refusal(hub, tmp_path)
+
+
+def test_what_cannot_be_kept_is_told(hub: FakeHub, tmp_path: Path) -> None:
+    (tmp_path / "hub").write_bytes(b"a file in the way")
+    assert "cannot be kept" in refusal(hub, tmp_path)
 
 
 def test_what_is_no_checkpoint_says_what_it_is(hub: FakeHub, tmp_path: Path) -> None:
