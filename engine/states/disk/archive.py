@@ -204,11 +204,11 @@ class DiskArchive(Owner):
         if not worker.flush(self._flush_s):
             _LOG.info("states not all written waiting_bytes=%d", self._host.waiting_bytes)
         with self._catalogue.lock:
-            waiting = [n for n, extent in self._shelf.extents.items() if not extent.written]
-            lost = [self._shelf.lose(name) for name in waiting]
-            self._catalogue.dropped += sum(len(removed.keys) for removed in lost)
+            lost = self._shelf.lose_unwritten()
+            self._catalogue.dropped += len(lost.keys)
             self._shelf.forgotten = self._catalogue.opened = None
             self._host.clear()
+        self._keeping.delete(lost)
 
     def _ready(self) -> bool:
         """Wait until it is known what is kept; whether it is."""

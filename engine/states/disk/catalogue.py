@@ -140,6 +140,12 @@ class Shelf:
         removed = self.remove(broken)
         return Removed(self, removed.keys, (*removed.extents, *self.forget_extents((name,))))
 
+    def lose_unwritten(self) -> Removed:
+        """Forget what did not reach the disk: states without a file, extents without one."""
+        removed = self.remove([key for key, kept in self.states.items() if not kept.manifest_bytes])
+        waiting = [name for name, extent in self.extents.items() if not extent.written]
+        return Removed(self, removed.keys, (*removed.extents, *self.forget_extents(waiting)))
+
     def change(self, kept: Kept) -> None:
         """A state's facts are other than its file says."""
         kept.changed = True

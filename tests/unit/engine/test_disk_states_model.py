@@ -163,7 +163,7 @@ def test_any_order_of_calls_gives_what_was_kept() -> None:
     run_state_machine_as_test(
         Archive,
         settings=settings(
-            max_examples=25,
+            max_examples=15,
             stateful_step_count=20,
             deadline=None,
             suppress_health_check=list(HealthCheck),

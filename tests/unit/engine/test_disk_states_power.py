@@ -95,8 +95,8 @@ def kept_files() -> FakeFiles:
 
 def regions(content: bytes) -> list[int]:
     """Places of a file that cover each of its fields and a share of the rest."""
-    near = [*range(0, min(72, len(content))), *range(max(0, len(content) - 24), len(content))]
-    return sorted({*near, *range(0, len(content), 397), *range(4076, min(4100, len(content)))})
+    near = [*range(0, min(48, len(content)), 3), *range(max(0, len(content) - 24), len(content), 5)]
+    return sorted({*near, *range(0, len(content), 797), *range(4078, min(4098, len(content)), 3)})
 
 
 @pytest.mark.parametrize("kind", ["manifests", "-1", "0", "1", "identity.state"])
