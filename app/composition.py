@@ -27,6 +27,7 @@ from app.link.events import EngineReady
 from app.link.process import EngineCommand
 from app.look.icons import Icons
 from app.look.theme import Look, Preference
+from app.memory.connections import MemoryConnections
 from app.panels.notices import model_notice, store_notice
 from app.settings import Settings, SettingsFile, WindowSettings
 from app.widgets.toast import ToastFacts
@@ -56,11 +57,13 @@ class Application(QObject):
         self._settings = settings
         self._command = command
         self._workshop: Workshop | None = None
+        self.memory: MemoryConnections | None = None
         self.choice: ModelChoice | None = None
         self._noted = False
         chosen = settings.settings
         self.look = Look(application, Preference(chosen.theme), font, zoom=chosen.text_scale)
-        self.window = Window(self.look, Icons())
+        self._icons = Icons()
+        self.window = Window(self.look, self._icons)
         self.window.restore(_place(settings.settings.window))
         self._forward = ForwardWatch(places.data / "run", self)
         self._forward.wanted.connect(self._come_forward)
@@ -77,6 +80,7 @@ class Application(QObject):
             return
         self._workshop = workshop
         self._connect(workshop)
+        self.memory = MemoryConnections(self.window, workshop, self.look, self._icons, self)
         workshop.start(self._settings.settings.window.conversation)
         self.choice = ModelChoice(
             workshop.model, self._places, self._settings, self._save, self._on_error
@@ -89,6 +93,8 @@ class Application(QObject):
         self.window.page.keep_draft()
         if self.choice is not None:
             self.choice.close()
+        if self.memory is not None:
+            self.memory.close()
         if self._workshop is not None:
             self._workshop.close()
         self.window.deleteLater()
@@ -109,8 +115,8 @@ class Application(QObject):
 
     def _connect(self, workshop: Workshop) -> None:
         window, chats, model = self.window, workshop.chats, workshop.model
-        window.sidebar.new_wanted.connect(chats.new)
-        window.bar.chat_wanted.connect(chats.new)
+        window.sidebar.new_wanted.connect(self._new_chat)
+        window.bar.chat_wanted.connect(self._new_chat)
         window.sidebar.chosen.connect(self._on_chosen)
         window.sidebar.delete_wanted.connect(chats.trash)
         chats.listed.connect(window.sidebar.show_entries)
@@ -124,6 +130,7 @@ class Application(QObject):
             window.page.show_notice(store_notice(sentence))
 
     def _on_chosen(self, chat: int) -> None:
+        self.window.show_memory(False)
         self.workshop.chats.open(chat)
         self.window.close_overlay()
 
@@ -169,8 +176,9 @@ class Application(QObject):
         window.bar.show_model(state)
         window.page.show_model(state)
         workshop = self._workshop
-        if state.phase in (ModelPhase.ABSENT, ModelPhase.FAILED) and workshop is not None:
-            notice = model_notice(state, self._ask_for_model, workshop.model.try_again)
+        without = (ModelPhase.ABSENT, ModelPhase.FAILED, ModelPhase.UNLOADED)
+        if state.phase in without and workshop is not None:
+            notice = model_notice(state, self._ask_for_model, workshop.model)
             window.page.show_notice(notice)
             self._noted = True
         elif self._noted:
@@ -198,19 +206,29 @@ class Application(QObject):
             Action("chat.new", "New chat", ("Ctrl+N", "Ctrl+Shift+O"), self._new_chat,
                    self._is_working),
             Action("chat.stop", "Stop the reply", ("Esc",), self._escape),
-            Action("chat.again", "Answer again", ("Ctrl+R",), page.answer_again),
-            Action("chat.copy-reply", "Copy the reply", ("Ctrl+Shift+C",), page.copy_last_reply),
-            Action("chat.trash", "Delete the chat", ("Ctrl+Shift+Backspace",), self._trash),
+            Action("chat.again", "Answer again", ("Ctrl+R",), page.answer_again, page.isVisible),
+            Action("chat.copy-reply", "Copy the reply", ("Ctrl+Shift+C",), page.copy_last_reply,
+                   page.isVisible),
+            Action("chat.trash", "Delete the chat", ("Ctrl+Shift+Backspace",), self._trash,
+                   page.isVisible),
             Action("app.undo", "Undo", ("Ctrl+Z",), self.window.toast.undo,
                    self.window.toast.isVisible),
             Action("view.sidebar", "Toggle the sidebar", ("Ctrl+B", "F9"),
                    self.window.toggle_sidebar),
-            Action("view.composer", "Write a message", ("Shift+Esc",), page.composer.setFocus),
+            Action("view.composer", "Write a message", ("Shift+Esc",), self._write),
+            Action("view.chat", "Show the chat", ("Ctrl+1",), self._write),
+            Action("view.memory", "Show the memory", ("Ctrl+4",),
+                   lambda: self.window.show_memory(True)),
             Action("app.close", "Close the window", ("Ctrl+W", "Ctrl+Q"), self._close_window),
         )  # fmt: skip
 
     def _new_chat(self) -> None:
+        self.window.show_memory(False)
         self.workshop.chats.new()
+
+    def _write(self) -> None:
+        self.window.show_memory(False)
+        self.window.page.composer.setFocus()
 
     def _trash(self) -> None:
         session = self.window.page.session
@@ -218,7 +236,11 @@ class Application(QObject):
             self.workshop.chats.trash(session.conversation.id)
 
     def _escape(self) -> None:
-        if not self.window.close_overlay():
+        if self.window.close_overlay():
+            return
+        if self.window.shows_memory:
+            self.window.show_memory(False)
+        else:
             self.window.page.stop()
 
     def _close_window(self) -> None:

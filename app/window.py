@@ -1,4 +1,4 @@
-"""The frame: places sidebar, top bar and page, and owns the window's geometry; no behaviour."""
+"""The frame: places sidebar, top bar and the page that is shown, and owns the window's geometry."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 from app.chat.page import ChatPage
 from app.look.icons import Icons
 from app.look.theme import Look
+from app.memory.view.page import MemoryPage
 from app.panels.modelbar import ModelBar
 from app.panels.sidebar import Sidebar
 from app.widgets.toast import Toast
@@ -35,7 +36,12 @@ class WindowPlace:
 
 
 class Window(QWidget):
-    """The one window. Emits ``closing`` before it goes."""
+    """The one window. Emits ``closing`` before it goes.
+
+    Attributes:
+        page, bar: of the chat.
+        memory: the page that may be shown instead of them.
+    """
 
     closing = Signal()
 
@@ -49,9 +55,12 @@ class Window(QWidget):
         self.setMinimumSize(*SMALLEST)
         self.page = ChatPage(look, icons, self)
         self.bar = ModelBar(look, icons, self)
+        self.memory = MemoryPage(look, icons, self)
+        self.memory.hide()
         self.sidebar = Sidebar(look, icons, self)
         self.toast = Toast(look, icons, self)
         self.bar.sidebar_wanted.connect(self.toggle_sidebar)
+        self.memory.head.sidebar_wanted.connect(self.toggle_sidebar)
         self.sidebar.close_wanted.connect(self.toggle_sidebar)
         look.changed.connect(self._on_look_changed)
         for before, after in (
@@ -92,6 +101,21 @@ class Window(QWidget):
             self._sidebar_wanted = not self._sidebar_wanted
         self._arrange()
 
+    @property
+    def shows_memory(self) -> bool:
+        """Whether the memory page is shown, not the chat."""
+        return self.memory.isVisibleTo(self)
+
+    def show_memory(self, shown: bool) -> None:
+        """Show the memory page in place of the chat, or the chat again."""
+        self.sidebar.show_memory(shown)
+        if shown == self.shows_memory:
+            return
+        self.memory.setVisible(shown)
+        self.page.setVisible(not shown)
+        self.bar.setVisible(not shown)
+        (self.memory if shown else self.page.composer).setFocus()
+
     def close_overlay(self) -> bool:
         """Hide a sidebar that lies over the page; whether there was one."""
         was = self._sidebar_over
@@ -122,9 +146,11 @@ class Window(QWidget):
         self.sidebar.setVisible(beside or self._sidebar_over)
         self.sidebar.raise_()
         self.bar.show_sidebar_buttons(shown=not beside)
+        self.memory.head.show_sidebar_buttons(shown=not beside)
         self.bar.setGeometry(left, 0, self.width() - left, self.bar.height())
         top = self.bar.height()
         self.page.setGeometry(left, top, self.width() - left, self.height() - top)
+        self.memory.setGeometry(left, 0, self.width() - left, self.height())
         self.toast.place()
 
     def _on_look_changed(self, _theme: object) -> None:

@@ -226,7 +226,7 @@ class SessionView(QObject):
         match self._model.phase:
             case ModelPhase.LOADING | ModelPhase.STARTING:
                 return f"Waiting for {self._model.name}"
-            case ModelPhase.ABSENT | ModelPhase.FAILED:
+            case ModelPhase.ABSENT | ModelPhase.FAILED | ModelPhase.UNLOADED:
                 return "Waiting for a model"
             case _:
                 return "Reading"

@@ -5,6 +5,7 @@ Drives the client's load requests over engine deaths; owns no memory itself. UI 
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Final
 
 from PySide6.QtCore import QObject, Signal
 
-from app.errors import AppError, MemoryRefusal, failure_sentence, memory_refusal
+from app.errors import AppError, EngineUnavailable, MemoryRefusal, failure_sentence, memory_refusal
 from app.library.catalogue import ENDING, STARTER
 from app.link.bridge import EngineBridge
 from app.link.client import EngineClient
@@ -30,6 +31,7 @@ class ModelPhase(Enum):
     LOADING = auto()
     READY = auto()
     FAILED = auto()
+    UNLOADED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,14 @@ class LoadedModel(QObject):
     def try_again(self) -> None:
         """Load what failed once more, starting the engine where it had given up."""
         self._begin_again(self._wish)
+
+    def unload(self) -> None:
+        """Give the checkpoint's memory back, until ``try_again`` or another wish."""
+        if self._wanted is None:
+            return
+        with contextlib.suppress(EngineUnavailable):
+            self._request = self._client.unload(on_message=self._bridge.on_ui(self._on_message))
+        self._show(ModelState(ModelPhase.UNLOADED, self.state.name))
 
     def shorten(self, context_tokens: int) -> None:
         """Load what was refused with a context that fits."""
@@ -175,14 +185,14 @@ class LoadedModel(QObject):
                 "This model stopped the engine twice, so it is not loaded by itself again.",
                 ready.held_back.path,
             )
-        elif self._wanted is not None:
+        elif self._wanted is not None and self.state.phase is not ModelPhase.UNLOADED:
             self._load(self._wanted)
 
     def _on_engine_died(self, died: EngineDied) -> None:
         self.death = died
         if died.restart_in_s is None and not died.outcome.asked:
             self._fail(died.outcome.sentence, died.outcome.detail)
-        elif self._wanted is not None:
+        elif self._wanted is not None and self.state.phase is not ModelPhase.UNLOADED:
             self._show(ModelState(ModelPhase.STARTING, title_of(self._wanted)))
 
     def _fail(self, sentence: str, detail: str, refusal: MemoryRefusal | None = None) -> None:

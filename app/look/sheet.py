@@ -32,6 +32,9 @@ QPushButton[kind="primary"] {{ background: {t.accent}; color: {t.on_accent}; }}
 QPushButton[kind="primary"]:hover {{ background: {t.accent_hover}; }}
 QPushButton[kind="primary"]:pressed {{ background: {t.accent_pressed}; }}
 QPushButton[kind="primary"]:disabled {{ background: {t.track}; color: {t.disabled}; }}
+QPushButton[kind="danger"] {{ background: {t.danger_soft}; color: {t.danger}; }}
+QPushButton[kind="danger"]:hover {{ background: {t.button_hover}; }}
+QPushButton[kind="danger"]:pressed {{ background: {t.pressed}; }}
 QPushButton[kind="flat"] {{ background: transparent; }}
 QPushButton[kind="flat"]:hover {{ background: {t.hover}; }}
 QPushButton[kind="flat"]:pressed {{ background: {t.pressed}; }}
@@ -40,6 +43,9 @@ QPushButton[kind="flat"]:pressed {{ background: {t.pressed}; }}
 
 def _floating(t: Tokens, scale: float) -> str:
     return f"""
+QDialog[layer="surface"] {{ background: {t.surface}; }}
+QLabel[tone="quiet"] {{ color: {t.text2}; }}
+QLineEdit[kind="bare"] {{ background: transparent; border: none; }}
 QToolTip {{
     background: {t.surface}; color: {t.text}; border: 1px solid {t.line_strong};
     padding: {round(4 * scale)}px {round(8 * scale)}px;

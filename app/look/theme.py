@@ -55,6 +55,8 @@ class Role(Enum):
     TITLE_PLAIN = TypeSize("title plain", 14, 20)
     BODY = TypeSize("body", 15, 23)
     BRAND = TypeSize("brand", 15, 24, weight=600)
+    PAGE = TypeSize("page title", 16, 24, weight=600)
+    BIG = TypeSize("big number", 20, 26, weight=600)
     HEADING = TypeSize("heading", 20, 28, weight=600, spacing=-0.2)
     CODE = TypeSize("code", 13, 20, mono=True)
 

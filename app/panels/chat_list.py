@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, Final
 
 from PySide6.QtCore import (
@@ -22,15 +24,17 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from app.chat.blocks.text_flow import direction_of
 from app.look.icons import Icons
 from app.look.theme import Look, Role
+from app.memory.rows import resume_words
 from app.panels.dates import DateGroup
 from app.widgets.busy import BusyTurn
+from app.widgets.state_dot import DOT, paint_state_dot
+from engine.protocol import ChatTier, Tier
 
 Index = QModelIndex | QPersistentModelIndex
 
 ROW: Final = 32
 HEADING_ABOVE: Final = 14
 HEADING_BELOW: Final = 4
-DOT: Final = 15
 MORE: Final = 18
 
 
@@ -39,6 +43,7 @@ class ListRole(Enum):
 
     CHAT = int(Qt.ItemDataRole.UserRole)
     ANSWERING = int(Qt.ItemDataRole.UserRole) + 1
+    TIER = int(Qt.ItemDataRole.UserRole) + 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,8 @@ class ChatListModel(QAbstractListModel):
         super().__init__(parent)
         self._rows: tuple[Row, ...] = ()
         self._answering: frozenset[int] = frozenset()
+        self._tiers: Mapping[int, ChatTier] = MappingProxyType({})
+        self._gpu = False
 
     def show_groups(self, groups: tuple[DateGroup, ...]) -> None:
         """Replace all rows; nothing happens where they are the same."""
@@ -72,8 +79,13 @@ class ChatListModel(QAbstractListModel):
         """Mark the chats that have a running reply."""
         if chats != self._answering:
             self._answering = chats
-            if self._rows:
-                self.dataChanged.emit(self.index(0), self.index(len(self._rows) - 1))
+            self._tell_all()
+
+    def show_tiers(self, tiers: Mapping[int, ChatTier], *, gpu: bool) -> None:
+        """Mark from where each chat goes on; one that is not in ``tiers`` is text only."""
+        if (tiers, gpu) != (self._tiers, self._gpu):
+            self._tiers, self._gpu = tiers, gpu
+            self._tell_all()
 
     def index_of(self, chat: int | None) -> QModelIndex:
         """The index of a chat, an invalid one where it is not listed."""
@@ -96,16 +108,35 @@ class ChatListModel(QAbstractListModel):
         """Text, chat id and whether it is answering."""
         row = self._rows[index.row()]
         match role:
-            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
+            case Qt.ItemDataRole.DisplayRole:
                 return row.text
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return ", ".join((row.text, *self._spoken(row)))
             case Qt.ItemDataRole.ToolTipRole if row.chat is not None:
-                return row.text
+                return "\n".join((row.text, *self._spoken(row)))
             case ListRole.CHAT.value:
                 return row.chat
-            case ListRole.ANSWERING.value:
-                return row.chat in self._answering
+            case ListRole.ANSWERING.value | ListRole.TIER.value:
+                answers = role == ListRole.ANSWERING.value
+                return row.chat in self._answering if answers else self._tier(row.chat)
             case _:
                 return None
+
+    def _tell_all(self) -> None:
+        if self._rows:
+            self.dataChanged.emit(self.index(0), self.index(len(self._rows) - 1))
+
+    def _tier(self, chat: int | None) -> Tier:
+        found = self._tiers.get(chat) if chat is not None else None
+        return found.tier if found is not None else "none"
+
+    def _spoken(self, row: Row) -> tuple[str, ...]:
+        """What the mark of a row says, in words."""
+        if row.chat is None:
+            return ()
+        if row.chat in self._answering:
+            return ("Answering",)
+        return (resume_words(self._tier(row.chat), gpu=self._gpu),)
 
 
 class ChatRowDelegate(QStyledItemDelegate):
@@ -166,7 +197,7 @@ class ChatRowDelegate(QStyledItemDelegate):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(theme.color("focus"), 2))
             painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), radius, radius)
-        self._paint_mark(painter, box, answering=bool(index.data(ListRole.ANSWERING.value)))
+        self._paint_mark(painter, box, index)
         font = theme.font(Role.STRONG if selected else Role.INTERFACE)
         painter.setFont(font)
         painter.setPen(theme.color("text"))
@@ -182,20 +213,15 @@ class ChatRowDelegate(QStyledItemDelegate):
         if hovered or focused:
             self._paint_more(painter, box)
 
-    def _paint_mark(self, painter: QPainter, box: QRectF, *, answering: bool) -> None:
-        """The arc of a chat that answers, else the dash of one that is kept as text."""
+    def _paint_mark(self, painter: QPainter, box: QRectF, index: Index) -> None:
+        """The arc of a chat that answers, else the mark of the place it goes on from."""
         theme = self._look.theme
         size = theme.px(DOT)
         mark = QRectF(box.left() + theme.px(9), box.center().y() - size / 2, size, size)
-        if answering:
+        if index.data(ListRole.ANSWERING.value):
             self._busy.paint(painter, mark.adjusted(1, 1, -1, -1), theme)
-            return
-        pen = QPen(theme.color("disk"), 2)
-        pen.setCapStyle(Qt.PenCapStyle.RoundCap)
-        painter.setPen(pen)
-        half = theme.px(3)
-        middle = mark.center()
-        painter.drawLine(middle - QPointF(half, 0), middle + QPointF(half, 0))
+        else:
+            paint_state_dot(painter, mark, index.data(ListRole.TIER.value), theme)
 
     def _paint_more(self, painter: QPainter, box: QRectF) -> None:
         theme = self._look.theme

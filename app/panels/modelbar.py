@@ -30,6 +30,7 @@ WORDS: Final = {
     ModelPhase.LOADING: "loading",
     ModelPhase.READY: "",
     ModelPhase.FAILED: "not loaded",
+    ModelPhase.UNLOADED: "not loaded",
 }
 
 

@@ -1,10 +1,11 @@
-"""The sidebar: a new chat, and the list of chats by date.
+"""The sidebar: a new chat, the list of chats by date, and at its foot the way to the memory page.
 
 The list is a plain model and a delegate that paints; the sidebar knows ids, not conversations.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from typing import Final
 
@@ -24,9 +25,11 @@ from app.look.icons import Icons
 from app.look.theme import Look, Role
 from app.panels.chat_list import ChatListModel, ChatRowDelegate, ListRole
 from app.panels.dates import group_by_date
+from app.panels.nav_button import HEIGHT, NavButton
 from app.widgets.busy import BusyTurn
 from app.widgets.icon_button import IconButton
 from app.widgets.wide_button import WideButton
+from engine.protocol import ChatTier
 
 WIDTH: Final = 264
 HEAD: Final = 52
@@ -54,10 +57,15 @@ class ChatListView(QListView):
 
 
 class Sidebar(QWidget):
-    """Chats at the left. Signals carry the id of a chat."""
+    """Chats at the left. Signals carry the id of a chat.
+
+    Attributes:
+        memory: leads to the memory page; checked while that is shown.
+    """
 
     new_wanted = Signal()
     close_wanted = Signal()
+    memory_wanted = Signal()
     chosen = Signal(int)
     delete_wanted = Signal(int)
 
@@ -72,6 +80,8 @@ class Sidebar(QWidget):
         self._new.clicked.connect(self.new_wanted)
         self._model = ChatListModel(self)
         self._list = self._make_list()
+        self.memory = NavButton(look, icons, self, icon="layers", text="Memory")
+        self.memory.clicked.connect(self.memory_wanted)
         self._current: int | None = None
         self._answering = False
         look.changed.connect(self._on_look_changed)
@@ -87,11 +97,20 @@ class Sidebar(QWidget):
         self._current = chat
         self._select_current()
 
+    def show_memory(self, shown: bool) -> None:
+        """Mark the memory page as the one that is shown, or the current chat again."""
+        self.memory.setChecked(shown)
+        self._select_current()
+
     def show_answering(self, chats: frozenset[int]) -> None:
         """Mark the chats that have a running reply."""
         self._model.show_answering(chats)
         self._answering = bool(chats)
         self._busy.need(self._answering and self.isVisible())
+
+    def show_tiers(self, tiers: Mapping[int, ChatTier], *, gpu: bool) -> None:
+        """Mark from where each chat goes on."""
+        self._model.show_tiers(tiers, gpu=gpu)
 
     def showEvent(self, _event: QShowEvent) -> None:
         """Arcs turn only while they can be seen."""
@@ -107,6 +126,8 @@ class Sidebar(QWidget):
         painter = QPainter(self)
         painter.fillRect(self.rect(), theme.color("window"))
         painter.fillRect(QRectF(self.width() - 1, 0, 1, self.height()), theme.color("line"))
+        foot = QRectF(0, self._foot_top(), self.width() - 1, 1)
+        painter.fillRect(foot, theme.color("line"))
         size = theme.px(22)
         head = theme.px(HEAD)
         mark = self._icons.pixmap("hearth", size, theme.tokens.text, self.devicePixelRatioF())
@@ -117,14 +138,20 @@ class Sidebar(QWidget):
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, "Hearth")
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
-        """Head, button, list."""
+        """Head, button, list, foot."""
         theme = self._look.theme
         head, side = theme.px(HEAD), theme.px(8)
         right = self.width() - 1 - side
         self._toggle.move(right - self._toggle.width(), (head - self._toggle.height()) // 2)
         self._new.setGeometry(side, head - 2, right - side, theme.px(36))
         top = head - 2 + theme.px(36)
-        self._list.setGeometry(side, top, self.width() - 1 - side, self.height() - top - side)
+        foot = self._foot_top()
+        self._list.setGeometry(side, top, self.width() - 1 - side, max(0, foot - top))
+        self.memory.setGeometry(side, foot + 1 + side, right - side, theme.px(HEIGHT))
+
+    def _foot_top(self) -> int:
+        theme = self._look.theme
+        return self.height() - theme.px(HEIGHT) - 2 * theme.px(8) - 1
 
     def _make_list(self) -> ChatListView:
         view = ChatListView(self)
@@ -158,7 +185,7 @@ class Sidebar(QWidget):
         menu.popup(self._list.viewport().mapToGlobal(box.bottomRight() - QPoint(box.height(), 0)))
 
     def _select_current(self) -> None:
-        index = self._model.index_of(self._current)
+        index = self._model.index_of(None if self.memory.isChecked() else self._current)
         selection = self._list.selectionModel()
         if index.isValid():
             flag = QItemSelectionModel.SelectionFlag.ClearAndSelect

@@ -28,13 +28,13 @@ STAYS_MS: Final = 8000
 
 @dataclass(frozen=True, slots=True)
 class ToastFacts:
-    """What was done, to what, and how to undo it."""
+    """What was done, to what, and how to undo it; no button where there is no ``action``."""
 
     icon: str
     line: str
     caption: str
-    action: str
-    run: Callable[[], None]
+    action: str = ""
+    run: Callable[[], None] | None = None
 
 
 class Toast(QWidget):
@@ -62,6 +62,7 @@ class Toast(QWidget):
         """Show ``facts`` for a while, instead of what is shown."""
         self._facts = facts
         self.button.setText(facts.action)
+        self.button.setVisible(bool(facts.action))
         self.setAccessibleName(f"{facts.line}: {facts.caption}")
         self.show()
         self.raise_()
@@ -74,7 +75,7 @@ class Toast(QWidget):
         facts, self._facts = self._facts, None
         self._timer.stop()
         self.hide()
-        if facts is not None:
+        if facts is not None and facts.run is not None:
             facts.run()
 
     def place(self) -> None:
@@ -123,7 +124,8 @@ class Toast(QWidget):
         icon = self._icons.pixmap(facts.icon, size, theme.tokens.text2, self.devicePixelRatioF())
         painter.drawPixmap(QPointF(box.left() + theme.px(14), box.center().y() - size / 2), icon)
         left = box.left() + theme.px(45)
-        room = self.button.x() - theme.px(8) - left
+        beside = self.button if self.button.isVisibleTo(self) else self._close
+        room = beside.x() - theme.px(8) - left
         top = box.center().y() - theme.line_px(Role.STRONG)
         for role, token, text in (
             (Role.STRONG, "text", facts.line),

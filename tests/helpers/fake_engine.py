@@ -150,8 +150,11 @@ class FakeEngine:
             case CountTokens(request=request, text=text):
                 self._write(Counted(request=request, tokens=len(text.split())))
             case AskMemory(request=request):
-                pools, measured = self._script.pools, self._script.measured
-                self._write(MemoryFacts(request=request, pools=pools, measured=measured))
+                script = self._script
+                pools, plan, measured = script.pools, script.plan, script.measured
+                self._write(
+                    MemoryFacts(request=request, pools=pools, plan=plan, measured=measured)
+                )
             case _:
                 pass
 

@@ -10,6 +10,7 @@ from engine.protocol import (
     PROTOCOL_VERSION,
     ChatTier,
     MeasuredMemory,
+    PlanLine,
     PoolFacts,
     StateFacts,
     Tier,
@@ -61,7 +62,9 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         resume, wait: of every reply.
         tiers: told after each load, and after each reply with its chat added as "device".
         states, quota_bytes: kept at the start; pinned and cleared as asked.
-        pools, measured: what the memory is said to be.
+        pools, plan, measured: what the memory is said to be.
+        disk_bytes, shared_bytes: what the kept states take on the disk; None is their sum.
+        states_failure: a code that is answered where states are pinned or cleared.
         settle_s: how long background work takes after a reply.
         refusal: numbers of ``load_failure``; a load that spends the headroom or has a context of
             at most "fitting_context_tokens" goes well.
@@ -95,7 +98,11 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     pools: tuple[PoolFacts, ...] = (
         PoolFacts(name="ram", capacity_bytes=10, free_bytes=5, holders=(("w", 5),)),
     )
+    plan: tuple[PlanLine, ...] = ()
     measured: MeasuredMemory = MeasuredMemory()
+    disk_bytes: int | None = None
+    shared_bytes: int = 0
+    states_failure: str | None = None
     quota_bytes: int = 20_000_000_000
     settle_s: float = 0.0
     refusal: dict[str, int | str] = {}

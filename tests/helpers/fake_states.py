@@ -15,6 +15,7 @@ from engine.protocol import (
     ChatTiers,
     ClearStates,
     EngineMessage,
+    Failure,
     KnownChats,
     OpenChats,
     PinStates,
@@ -41,6 +42,11 @@ class FakeStates:
                 self.hear(message)
             case AskStates(request=request):
                 self._tell_states(request)
+            case PinStates(request=request) | ClearStates(request=request) if (
+                self._script.states_failure is not None
+            ):
+                code = self._script.states_failure
+                self._write(Failure(request=request, code=code, sentence="It is not allowed."))
             case PinStates(request=request, conversation=chat, pinned=pinned):
                 self._pin(chat, pinned)
                 self._tell_states(request)
@@ -88,7 +94,9 @@ class FakeStates:
         ]
 
     def _tell_states(self, request: int) -> None:
-        kept = sum(state.bytes for state in self._states)
+        kept = self._script.disk_bytes
+        if kept is None:
+            kept = sum(state.bytes for state in self._states)
         self._write(
             StatesKept(
                 request=request,
@@ -96,6 +104,7 @@ class FakeStates:
                 disk_bytes=kept,
                 quota_bytes=self._script.quota_bytes,
                 disk_free_bytes=214_000_000_000,
+                shared_bytes=self._script.shared_bytes,
             )
         )
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QPointF, Qt, QTimer
-from PySide6.QtGui import QFont, QFontDatabase, QKeyEvent, QWheelEvent
+from PySide6.QtGui import QFont, QFontDatabase, QKeyEvent, QMouseEvent, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QWidget
 
 LIMIT_S = 20.0
 
@@ -72,6 +72,15 @@ def turn_wheel(widget: QWidget, notches: int) -> None:
         False,
     )
     QApplication.sendEvent(widget, event)
+
+
+def hover(view: QAbstractItemView, row: int) -> None:
+    """Move the pointer over a row of ``view``."""
+    place = QPointF(view.visualRect(view.model().index(row, 1)).center())
+    none, plain = Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier
+    there = QPointF(view.viewport().mapToGlobal(place.toPoint()))
+    event = QMouseEvent(QEvent.Type.MouseMove, place, there, none, none, plain)
+    QApplication.sendEvent(view.viewport(), event)
 
 
 def left_of_qt() -> list[str]:

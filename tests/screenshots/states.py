@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtGui import QFont, QFontDatabase
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QApplication
 
 from app.chat.blocks.inline_error import InlineError
 from app.library.loaded import ModelPhase
@@ -13,8 +14,10 @@ from app.look.theme import Preference
 from tests.helpers.fake_engine import Script
 from tests.helpers.qt import application, run_for, turn_wheel, wait_until
 from tests.helpers.window import TestWindow
+from tests.screenshots.font import inter
+from tests.screenshots.memory_states import MEMORY_STATES
 
-SCALES = {"scale-150": "1.5"}
+SCALES = {"scale-150": "1.5", "memory-150": "1.5"}
 LONG = (
     "Yes. One line explains it: at 03:00:02 the clock itself wakes the machine, before any disk "
     "is touched.\n\nLook for timers that may wake it. Open the one due at 03:00 and check for "
@@ -25,17 +28,9 @@ LONG = (
 SLOW = Script(reply=LONG, words_per_s=30, load_s=0.05)
 
 
-def _font() -> QFont | None:
-    if "Inter" not in QFontDatabase.families():
-        return None
-    font = QFont("Inter")
-    font.setPixelSize(13)
-    return font
-
-
 def _open(folder: Path, script: Script, *, model: bool = True) -> TestWindow:
     application()
-    return TestWindow(folder, script, font=_font(), model=model).start()
+    return TestWindow(folder, script, font=inter(), model=model).start()
 
 
 def _half_way(folder: Path) -> TestWindow:
@@ -185,11 +180,20 @@ STATES: dict[str, Callable[[Path], TestWindow]] = {
     "dark": _dark,
     "compact": _compact,
     "scale-150": _finished,
+    **MEMORY_STATES,
 }
 
 
 def make_state(name: str, picture: Path, folder: Path) -> None:
     """Bring a window into the state and take its picture."""
     made = STATES[name](folder)
-    made.window.grab().save(str(picture))
+    dialog = QApplication.activeModalWidget()
+    picture_of = made.window.grab()
+    if dialog is not None:
+        # The system would put the dialog over the window; here it is painted where it would be.
+        painter = QPainter(picture_of)
+        place = made.window.rect().center() - dialog.rect().center()
+        painter.drawPixmap(place, dialog.grab())
+        painter.end()
+    picture_of.save(str(picture))
     made.close()

@@ -28,10 +28,11 @@ ROW_WIDTH: Final = 480
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One button of an inline error: a verb and what it does."""
+    """One button of an inline error: a verb and what it does; ``quiet`` has no ground."""
 
     text: str
     run: Callable[[], None]
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +222,8 @@ class InlineError(Block):
         for number, choice in enumerate(self.facts.choices):
             primary = number == 0 and not self.facts.recovered
             button = QPushButton(choice.text, self)
-            button.setProperty("kind", "primary" if primary else "tinted")
+            kind = "primary" if primary else "flat" if choice.quiet else "tinted"
+            button.setProperty("kind", kind)
             button.setProperty("size", "small")
             button.setFixedHeight(self.look.theme.px(BUTTON_HEIGHT))
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)

@@ -1,0 +1,133 @@
+"""Connects the memory page and the sidebar's marks with what they show and ask for.
+
+Made by the composition once everything else is there; owns the desk and nothing else.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+
+from app.chat.conversation import chat_name
+from app.chat.storage.conversations import ConversationEntry
+from app.library.loaded import ModelPhase, ModelState
+from app.look.icons import Icons
+from app.look.theme import Look
+from app.memory.desk import MemoryDesk
+from app.memory.model import MemoryView
+from app.memory.rows import KeptRow, KnownChat, delete_question
+from app.panels.question import Question, QuestionFacts
+from app.widgets.toast import ToastFacts
+from app.window import Window
+from app.workshop import Workshop
+
+
+class MemoryConnections(QObject):
+    """What a person does on the memory page is done, and what the engine tells is shown."""
+
+    def __init__(
+        self, window: Window, workshop: Workshop, look: Look, icons: Icons, parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._window = window
+        self._workshop = workshop
+        self._look = look
+        self._icons = icons
+        self.desk = MemoryDesk(workshop.client, workshop.bridge, self)
+        self._connect_page()
+        self.desk.changed.connect(self._on_view)
+        self.desk.failed.connect(self._on_failed)
+        workshop.kept.changed.connect(self._show_tiers)
+        workshop.chats.listed.connect(self._on_listed)
+        workshop.chats.answering.connect(self._on_answering)
+        workshop.model.changed.connect(self._on_model_changed)
+
+    def close(self) -> None:
+        """Ask no more."""
+        self.desk.close()
+
+    def _connect_page(self) -> None:
+        page = self._window.memory
+        page.shown_changed.connect(self.desk.look)
+        page.head.chat_wanted.connect(self._on_new_wanted)
+        page.head.unload_wanted.connect(self._workshop.model.unload)
+        page.kept.table.open_wanted.connect(self._on_open_wanted)
+        page.kept.table.pin_wanted.connect(self._on_pin_wanted)
+        page.kept.table.delete_wanted.connect(self._on_delete_wanted)
+        page.kept.clear.clicked.connect(self._on_clear_wanted)
+        self._window.sidebar.memory_wanted.connect(self._on_memory_wanted)
+
+    # What is told --------------------------------------------------------------------------------
+
+    def _on_view(self, view: MemoryView) -> None:
+        self._window.memory.show_view(view)
+        self._window.sidebar.memory.show_parts(view.bar, view.bar_words)
+        self._show_tiers()
+
+    def _show_tiers(self, _tiers: object = None) -> None:
+        self._window.sidebar.show_tiers(self._workshop.kept.tiers, gpu=self.desk.view.gpu)
+
+    def _on_listed(self, entries: tuple[ConversationEntry, ...]) -> None:
+        self.desk.show_chats(
+            tuple(KnownChat(e.id, chat_name(e.id), e.title, e.updated_ms / 1000) for e in entries)
+        )
+
+    def _on_answering(self, chats: frozenset[int]) -> None:
+        self.desk.show_answering(chats)
+        self._window.memory.head.unload.setEnabled(not chats)
+        if chats and self._workshop.model.state.phase is ModelPhase.UNLOADED:
+            self._workshop.model.try_again()
+
+    def _on_model_changed(self, state: ModelState) -> None:
+        ready = state.phase is ModelPhase.READY
+        self._window.memory.head.show_unload(state.name if ready else "")
+        if ready or state.phase is ModelPhase.UNLOADED:
+            self.desk.refresh()
+
+    def _on_failed(self, sentence: str) -> None:
+        self._window.toast.tell(ToastFacts("warn", "That did not work", sentence))
+
+    # What is wanted ------------------------------------------------------------------------------
+
+    def _on_memory_wanted(self) -> None:
+        self._window.show_memory(True)
+        self._window.close_overlay()
+
+    def _on_new_wanted(self) -> None:
+        self._window.show_memory(False)
+        self._workshop.chats.new()
+
+    def _on_open_wanted(self, row: KeptRow) -> None:
+        if row.chat is not None:
+            self._window.show_memory(False)
+            self._workshop.chats.open(row.chat)
+
+    def _on_pin_wanted(self, row: KeptRow) -> None:
+        if row.conversation is not None:
+            self.desk.pin(row.conversation, not row.pinned)
+
+    def _on_delete_wanted(self, row: KeptRow) -> None:
+        name = row.conversation
+        if name is None:
+            return
+        self._ask(
+            QuestionFacts(
+                f"Delete what is kept of “{row.title}”?",
+                delete_question(row),
+                "Delete",
+                lambda: self.desk.clear((name,)),
+            )
+        )
+
+    def _on_clear_wanted(self) -> None:
+        self._ask(
+            QuestionFacts(
+                "Delete what is kept of all chats?",
+                "The texts of the chats stay. The next reply in each reads the whole chat again, "
+                "once.",
+                "Delete all",
+                lambda: self.desk.clear(None),
+            )
+        )
+
+    def _ask(self, facts: QuestionFacts) -> None:
+        Question(self._look, self._icons, facts, self._window).open()
