@@ -26,6 +26,7 @@ SHORT_REASONS: Final[Mapping[str, str]] = MappingProxyType(
         "damaged": "kept file damaged",
         "template": "another chat template",
         "history-rewritten": "rewritten by the template",
+        "context-full": "the oldest left out",
     }
 )
 """The engine's reasons for little reuse, in few words; its own sentence stands in the details."""
