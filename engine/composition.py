@@ -18,6 +18,7 @@ from engine.pipes import ExitAlarm, Inbox, Outbox, Reader, shake_hands
 from engine.protocol import PROTOCOL_VERSION, FrameWriter, Welcome, app_message_reader
 from engine.protocol.frames import ByteSink, ByteSource
 from engine.serving.idle.power import on_battery
+from engine.serving.reply import Send
 from engine.states.disk.library import DiskLibrary
 
 VERSION: Final = "hearth-engine 0.1.0"
@@ -27,8 +28,45 @@ _LOG = logging.getLogger(__name__)
 
 def run_engine(config: EngineConfig, requests: ByteSource, replies: ByteSink) -> int:
     """Serve one app over two pipes until it leaves; returns the process's exit code."""
-    device = device_facts(config.threads)
     reader, writer = app_message_reader(requests), FrameWriter(replies)
+    refused = _refused(config, reader, writer)
+    if refused is not None:
+        return refused
+    inbox: Inbox = Inbox()
+    alarm = ExitAlarm()
+    library = DiskLibrary(config.data_directory, config.state_quota_bytes)
+
+    def left_alone() -> None:
+        alarm.start()
+        library.hurry()
+
+    Reader(reader, inbox, left_alone)
+    outbox = Outbox(writer, inbox)
+    code = _serve(config, inbox, outbox.send, library)
+    library.close()
+    outbox.close()
+    alarm.cancel()
+    _LOG.info("engine ended code=%d", code)
+    return code
+
+
+def _serve(config: EngineConfig, inbox: Inbox, send: Send, library: DiskLibrary) -> int:
+    """Answer messages until the app leaves; nothing of a model is held afterwards."""
+    read = partial(read_machine, config.data_directory)
+    machine = read()
+    ledger = Ledger(machine.capacities(), behind=machine.behind)
+    loader = CheckpointLoader(config, ledger, library=library)
+    surroundings = Surroundings(on_battery=on_battery, library=library, machine=read)
+    code = Loop(inbox, send, loader, ledger, surroundings).run()
+    ledger.close()
+    return code
+
+
+def _refused(
+    config: EngineConfig, reader: FrameReader[AppMessage], writer: FrameWriter
+) -> int | None:
+    """Say who we are; the exit code where app and engine do not come together."""
+    device = device_facts(config.threads)
     welcome = Welcome(
         version=PROTOCOL_VERSION,
         engine=VERSION,
@@ -46,28 +84,4 @@ def run_engine(config: EngineConfig, requests: ByteSource, replies: ByteSink) ->
     except OSError:
         return EXIT_CLEAN
     _LOG.info("engine started pid=%d threads=%d", welcome.pid, device.threads)
-    inbox: Inbox = Inbox()
-    alarm = ExitAlarm()
-    library = DiskLibrary(config.data_directory, config.state_quota_bytes)
-
-    def left_alone() -> None:
-        alarm.start()
-        library.hurry()
-
-    Reader(reader, inbox, left_alone)
-    outbox = Outbox(writer, inbox)
-    machine = read_machine(config.data_directory)
-    ledger = Ledger(machine.capacities(), behind=machine.behind)
-    loader = CheckpointLoader(config, ledger, library=library)
-    surroundings = Surroundings(
-        on_battery=on_battery,
-        library=library,
-        machine=partial(read_machine, config.data_directory),
-    )
-    code = Loop(inbox, outbox.send, loader, ledger, surroundings).run()
-    library.close()
-    ledger.close()
-    outbox.close()
-    alarm.cancel()
-    _LOG.info("engine ended code=%d", code)
-    return code
+    return None

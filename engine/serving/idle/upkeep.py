@@ -23,6 +23,7 @@ STALLED_PAUSE_S: Final = 0.02
 WRITE_SHARE: Final = 0.02
 """Of the time of running requests, what copying states down may take."""
 BUSY_STEP_BYTES: Final = 4 << 20
+LEAST_CREDIT_NS: Final = 1_000_000
 MOST_CREDIT_NS: Final = 20_000_000
 
 
@@ -83,6 +84,8 @@ class Upkeep:
             if self._states.write_step(BUSY_STEP_BYTES):
                 self._write_ns = self._clock() - began_ns
                 self._credit_ns -= self._write_ns
+            else:
+                self._credit_ns, self._write_ns = 0, LEAST_CREDIT_NS
         self._tell()
 
     def settle(self, request: int, most_ms: float) -> None:
