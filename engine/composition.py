@@ -15,7 +15,14 @@ from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop, Surroundings
 from engine.memory.ledger import Ledger
 from engine.memory.machine import read_machine
 from engine.pipes import ExitAlarm, Inbox, Outbox, Reader, shake_hands
-from engine.protocol import PROTOCOL_VERSION, FrameWriter, Welcome, app_message_reader
+from engine.protocol import (
+    PROTOCOL_VERSION,
+    AppMessage,
+    FrameReader,
+    FrameWriter,
+    Welcome,
+    app_message_reader,
+)
 from engine.protocol.frames import ByteSink, ByteSource
 from engine.serving.idle.power import on_battery
 from engine.serving.reply import Send

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from engine.states.border import ModelIdentity, StateArchive
-from engine.states.disk.formats import HEADER_BYTES
 from engine.states.disk.library import DiskLibrary
+from engine.states.disk.stored.formats import HEADER_BYTES
 from engine.states.records import Role, StateRecord, extent_names, prefix_digest, prefix_digests
 from tests.bench._facts import Spread, machine, print_json
 

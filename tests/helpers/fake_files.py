@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from engine.states.disk.files import Entry, NewFile, OldFile
+from engine.states.disk.stored.files import Entry, NewFile, OldFile
 
 PLENTY = 10**15
 
@@ -70,7 +70,7 @@ class _Open:
 
 
 class FakeFiles:
-    """Implements ``engine.states.disk.files.Files``.
+    """Implements ``engine.states.disk.stored.files.Files``.
 
     Attributes:
         steps: operations so far; the one numbered ``fail_at`` raises ``error``, as do all from

@@ -137,7 +137,7 @@ class DiskArchive(Owner):
         sources = Sources(
             catalogue=self._catalogue,
             host=self._host,
-            folder=self._keeping.folder(self._shelf),
+            folder=self._keeping.shelving.folder(self._shelf),
             readers=self._readers,
             lost=self._lost,
             closed=self._fetch_closed,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from engine.cache.formats import PAGE_ROWS
 from engine.states.border import Hit
-from engine.states.disk.formats import HEADER_BYTES
+from engine.states.disk.stored.formats import HEADER_BYTES
 from engine.states.records import ExtentName, Role, StateRecord
 
 

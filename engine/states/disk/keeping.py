@@ -1,6 +1,6 @@
-"""The file work of the disk tier: loading what is there, writing what came, deleting what goes.
+"""The file work of the disk tier: writing what came, deleting what goes, within the quota.
 
-Owns the folders of all identities. Everything here runs on the worker's thread, but for ``delete``,
+Owns the worker. Everything here runs on the worker's thread, but for ``delete``,
 which queues itself there; the catalogue's lock is held for looking and noting, never over a file.
 
 Order of durability: identity, extents, their folders, then the manifest and its folder; deleting
@@ -16,17 +16,18 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
-from engine.states.border import ModelIdentity
-from engine.states.disk.catalogue import Catalogue, Extent, Kept, Removed, Shelf, file_bytes
+from engine.states.disk.catalogue import Catalogue, Kept, Removed, Shelf, file_bytes
 from engine.states.disk.eviction import quota_bytes, surplus, victims
-from engine.states.disk.files import Files
-from engine.states.disk.folder import FOLDER_NAME, StateFolder
-from engine.states.disk.formats import MAX_CONVERSATIONS, IdentityFile, Manifest, pack_manifest
 from engine.states.disk.host import HostMemory
+from engine.states.disk.shelving import Shelving
+from engine.states.disk.stored.files import Files
+from engine.states.disk.stored.formats import (
+    MAX_CONVERSATIONS,
+    Manifest,
+    pack_manifest,
+)
 from engine.states.disk.worker import Worker
-from engine.states.records import ExtentName, StateRecord
+from engine.states.records import ExtentName
 
 LOOSE_S: Final = 60.0
 """How long extents without a state are spared: theirs may still be on its way."""
@@ -36,7 +37,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class Keeping:
-    """Files of all identities, and the thread that works on them."""
+    """Writes and deletes, on a thread of its own.
+
+    Attributes:
+        worker: that thread; shelving: the folders that it works on.
+    """
 
     def __init__(
         self,
@@ -47,20 +52,13 @@ class Keeping:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.worker = Worker(self.write_changed, TOUCH_S)
+        self.shelving = Shelving(root, catalogue, files)
         self._root = root
         self._catalogue = catalogue
         self._files = files
         self._wished_bytes = wished_bytes
         self._clock = clock
-        self._folders: dict[str, StateFolder] = {}
-        self._all_loaded = False
         self._told_full = False
-
-    def folder(self, shelf: Shelf) -> StateFolder:
-        """The files of a shelf."""
-        return self._folders.setdefault(
-            shelf.name, StateFolder(self._files, self._root / shelf.name)
-        )
 
     def quota(self) -> tuple[int, int]:
         """(quota, free bytes of the disk) as they are now; (0, 0) where the disk does not say."""
@@ -69,56 +67,6 @@ class Keeping:
         except OSError:
             return 0, 0
         return quota_bytes(self._wished_bytes, free, self._catalogue.disk_bytes), free
-
-    def adopt(self, shelf: Shelf, identity: ModelIdentity, probe: bytes) -> None:
-        """Make a shelf that of an identity: what was kept under another probe is deleted."""
-        wanted = IdentityFile(
-            model=identity.model,
-            facts=identity.facts,
-            extent_bytes=dict(identity.extent_bytes),
-            can_cut=identity.can_cut,
-            probe=probe,
-        )
-        folder = self.folder(shelf)
-        try:
-            if folder.read_identity() != wanted:
-                with self._catalogue.lock:
-                    shelf.remove(tuple(shelf.states))
-                    shelf.forget_extents(tuple(shelf.extents))
-                    shelf.loaded.clear()
-                folder.wipe()
-                folder.write_identity(wanted)
-            shelf.usable = True
-        except OSError as error:
-            # Nothing that lies there may be believed: it can be what another probe left.
-            shelf.usable = False
-            shelf.loaded.set()
-            _LOG.info("states not kept on disk reason=%s", error.strerror)
-            return
-        self._load(shelf)
-        self.worker.add(self.fit)
-
-    def load_all(self) -> None:
-        """Learn what every identity keeps; what belongs to none is deleted."""
-        if self._all_loaded:
-            return
-        try:
-            names = [e.name for e in self._files.entries(self._root) if e.is_folder]
-        except OSError:
-            return
-        for name in filter(FOLDER_NAME.fullmatch, names):
-            with self._catalogue.lock:
-                shelf = self._catalogue.shelves.setdefault(name, Shelf(name))
-            if shelf.loaded.is_set():
-                continue
-            found = self.folder(shelf).read_identity()
-            if found is None:
-                self._remove_folder(shelf)
-                continue
-            shelf.model, shelf.can_cut = found.model, found.can_cut
-            shelf.extent_bytes = found.extent_bytes
-            self._load(shelf)
-        self._all_loaded = True
 
     def fit(self) -> None:
         """Evict down to the quota, which may have shrunk."""
@@ -131,7 +79,7 @@ class Keeping:
             if extent is None or extent.written or content is None:
                 return
         written = self._make_room(file_bytes(len(content))) and self._written(
-            partial(self.folder(shelf).write_extent, name, content)
+            partial(self.shelving.folder(shelf).write_extent, name, content)
         )
         with self._catalogue.lock:
             if written and name in shelf.extents:
@@ -139,7 +87,7 @@ class Keeping:
                 host.wrote(name)
                 return
             removed = self._lose(shelf, name)
-        self._delete(removed)
+        self.shelving.delete(removed)
 
     def write_state(self, shelf: Shelf, key: bytes) -> None:
         """Write a state whose extents are all written, and let go of what it overtakes."""
@@ -151,7 +99,7 @@ class Keeping:
             is_new, kept.changed = kept.manifest_bytes == 0, False
         content = pack_manifest(manifest)
         written = (not is_new or self._make_room(len(content))) and self._written(
-            partial(self.folder(shelf).write_manifest, key, content)
+            partial(self.shelving.folder(shelf).write_manifest, key, content)
         )
         with self._catalogue.lock:
             if not written and is_new:
@@ -165,7 +113,7 @@ class Keeping:
                 removed = shelf.remove(each.key for each in over)
             else:
                 removed = Removed(shelf, (), ())
-        self._delete(removed)
+        self.shelving.delete(removed)
 
     def write_changed(self) -> None:
         """Write states anew whose last use or conversations changed."""
@@ -181,71 +129,30 @@ class Keeping:
     def delete(self, removed: Removed) -> None:
         """Queue the deletion of files; from any thread."""
         if removed.keys or removed.extents:
-            self.worker.add(partial(self._delete, removed))
+            self.worker.add(partial(self.shelving.delete, removed))
 
     def delete_now(self, removed: Removed, being_read: tuple[bytes, ...] = ()) -> None:
         """Delete files, of states that are being read only what says that they are one."""
-        self._delete(removed)
-        self.folder(removed.shelf).remove_manifests(being_read)
+        self.shelving.delete(removed)
+        self.shelving.folder(removed.shelf).remove_manifests(being_read)
         shelf = removed.shelf
         if not shelf.states:
-            self._remove_folder(shelf)
+            self.shelving.remove(shelf)
 
     def delete_loose(self, shelf: Shelf) -> None:
         """Delete extents that no state names."""
         with self._catalogue.lock:
             loose = shelf.forget_extents(shelf.loose(self._clock()))
-        self._delete(Removed(shelf, (), loose))
+        self.shelving.delete(Removed(shelf, (), loose))
 
     def _lose(self, shelf: Shelf, name: ExtentName) -> Removed:
         removed = shelf.lose(name)
         self._catalogue.dropped += len(removed.keys)
         return removed
 
-    def _load(self, shelf: Shelf) -> None:
-        """Read a shelf's manifests; what is no whole state is deleted."""
-        folder, strays = self.folder(shelf), None
-        if not shelf.loaded.is_set():
-            try:
-                listing = folder.listing()
-                states = [
-                    (key, folder.read_manifest(key, shelf.extent_bytes)) for key in listing.keys
-                ]
-                with self._catalogue.lock:
-                    strays = self._fill(shelf, listing.extents, states)
-                folder.remove_strays(listing.strays)
-            except OSError as error:
-                shelf.usable = False
-                _LOG.info("states not read reason=%s", error.strerror)
-        shelf.loaded.set()
-        if strays is not None:
-            self._delete(strays)
-
-    def _fill(
-        self,
-        shelf: Shelf,
-        files: dict[ExtentName, int],
-        states: list[tuple[bytes, tuple[Manifest, int] | None]],
-    ) -> Removed:
-        """Note every whole state; returns the files that belong to none."""
-        bad = []
-        for key, found in states:
-            kept = None if found is None else _kept(*found)
-            if found is None or kept is None or not _whole(found[0], files):
-                bad.append(key)
-                continue
-            for digest, part, size in found[0].extents:
-                name = ExtentName(digest, part)
-                if name not in shelf.extents:
-                    shelf.extents[name] = Extent(size, written=False, came_s=kept.used_s)
-                    shelf.wrote(name)
-            shelf.add(kept)
-        strays = tuple(name for name in files if name not in shelf.extents)
-        return Removed(shelf, tuple(bad), strays)
-
     def _make_room(self, more_bytes: int) -> bool:
         """Evict until so much more may be written; False where that cannot be."""
-        self.load_all()
+        self.shelving.load_all()
         quota, _ = self.quota()
         over = self._catalogue.disk_bytes + more_bytes - quota
         if over <= 0:
@@ -253,9 +160,9 @@ class Keeping:
         for shelf in tuple(self._catalogue.shelves.values()):
             with self._catalogue.lock:
                 loose = shelf.forget_extents(shelf.loose(self._clock() - LOOSE_S))
-            self._delete(Removed(shelf, (), loose))
+            self.shelving.delete(Removed(shelf, (), loose))
         for removed in self._chosen(self._catalogue.disk_bytes + more_bytes - quota):
-            self._delete(removed)
+            self.shelving.delete(removed)
         return self._catalogue.disk_bytes + more_bytes <= self.quota()[0]
 
     def _chosen(self, over_bytes: int) -> list[Removed]:
@@ -272,16 +179,6 @@ class Keeping:
                 chosen.append(shelf.remove((kept.key,)))
             return chosen
 
-    def _delete(self, removed: Removed) -> None:
-        """Delete files, but for those that are named again by now."""
-        folder, shelf = self.folder(removed.shelf), removed.shelf
-        with self._catalogue.lock:
-            keys = tuple(key for key in removed.keys if key not in shelf.states)
-            names = [name for name in removed.extents if name not in shelf.extents]
-        folder.remove_manifests(keys)
-        for name in names:
-            folder.remove_extent(name)
-
     def _written(self, write: Callable[[], None]) -> bool:
         try:
             write()
@@ -292,18 +189,6 @@ class Keeping:
             return False
         self._told_full = False
         return True
-
-    def _remove_folder(self, shelf: Shelf) -> None:
-        """Delete an identity's folder with everything of ours in it, unless it is open."""
-        with self._catalogue.lock:
-            if self._catalogue.opened is shelf:
-                return
-            self._catalogue.shelves.pop(shelf.name, None)
-        try:
-            self.folder(shelf).wipe()
-            self.folder(shelf).remove_folders()
-        except OSError:
-            return
 
 
 def _manifest(kept: Kept, shelf: Shelf) -> Manifest:
@@ -316,26 +201,6 @@ def _manifest(kept: Kept, shelf: Shelf) -> Manifest:
         conversations=tuple(sorted(kept.conversations))[:MAX_CONVERSATIONS],
         pinned_by=tuple(sorted(kept.pinned_by))[:MAX_CONVERSATIONS],
         used_s=kept.used_s,
-    )
-
-
-def _kept(manifest: Manifest, size_bytes: int) -> Kept:
-    ids = np.frombuffer(manifest.ids, "<i4").astype(np.int32, copy=False)
-    names = tuple(ExtentName(digest, part) for digest, part, _ in manifest.extents)
-    first = manifest.conversations[0] if manifest.conversations else None
-    return Kept(
-        record=StateRecord(ids, manifest.key, names, manifest.role, first),
-        conversations=set(manifest.conversations),
-        pinned_by=set(manifest.pinned_by),
-        used_s=manifest.used_s,
-        manifest_bytes=size_bytes,
-    )
-
-
-def _whole(manifest: Manifest, files: dict[ExtentName, int]) -> bool:
-    return all(
-        files.get(ExtentName(digest, part)) == file_bytes(size)
-        for digest, part, size in manifest.extents
     )
 
 

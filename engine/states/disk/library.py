@@ -22,9 +22,9 @@ from engine.states.border import ModelIdentity, StateArchive, Usage
 from engine.states.disk.archive import FLUSH_S, DiskArchive
 from engine.states.disk.catalogue import Catalogue, Kept, Shelf
 from engine.states.disk.facts import shared_bytes, state_facts
-from engine.states.disk.files import DiskFiles, Files
 from engine.states.disk.host import STAGED_EXTENTS, HostMemory
 from engine.states.disk.keeping import Keeping
+from engine.states.disk.stored.files import DiskFiles, Files
 from engine.states.records import DIGEST_BYTES
 
 FOLDER: Final = "states"
@@ -73,7 +73,9 @@ class DiskLibrary(Owner):
             shelf.forgotten = host.forget
             self._catalogue.opened = shelf
         self._host = host
-        self._keeping.worker.add_first(partial(self._keeping.adopt, shelf, identity, probe))
+        adopt = partial(self._keeping.shelving.adopt, shelf, identity, probe)
+        self._keeping.worker.add_first(adopt)
+        self._keeping.worker.add(self._keeping.fit)
         self._archive = DiskArchive(
             shelf,
             self._catalogue,
@@ -103,13 +105,13 @@ class DiskLibrary(Owner):
 
     def facts(self) -> tuple[StateFacts, ...]:
         """See the border."""
-        self._ask(self._keeping.load_all)
+        self._ask(self._keeping.shelving.load_all)
         with self._catalogue.lock:
             return state_facts(self._catalogue, self._host or ())
 
     def usage(self) -> Usage:
         """See the border."""
-        self._ask(self._keeping.load_all)
+        self._ask(self._keeping.shelving.load_all)
         quota, free = self._keeping.quota()
         with self._catalogue.lock:
             return Usage(self._catalogue.disk_bytes, quota, free, shared_bytes(self._catalogue))
@@ -129,7 +131,7 @@ class DiskLibrary(Owner):
         self._keeping.worker.call(job, ANSWER_S)
 
     def _pin(self, conversation: str, *, pinned: bool) -> None:
-        self._keeping.load_all()
+        self._keeping.shelving.load_all()
         with self._catalogue.lock:
             for shelf, kept in self._catalogue.all():
                 if conversation in kept.conversations:
@@ -139,11 +141,11 @@ class DiskLibrary(Owner):
         self._keeping.write_changed()
 
     def _sweep(self, known: frozenset[str]) -> None:
-        self._keeping.load_all()
+        self._keeping.shelving.load_all()
         self._let_go(lambda conversation: conversation not in known, shared=False)
 
     def _clear(self, gone: frozenset[str] | None) -> None:
-        self._keeping.load_all()
+        self._keeping.shelving.load_all()
         self._let_go(lambda each: gone is None or each in gone, shared=gone is None)
 
     def _let_go(self, goes: Callable[[str], bool], *, shared: bool) -> None:

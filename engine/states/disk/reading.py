@@ -17,9 +17,9 @@ from engine.owner import Owner
 from engine.protocol import Tier
 from engine.states.border import Piece
 from engine.states.disk.catalogue import Catalogue
-from engine.states.disk.folder import StateFolder
-from engine.states.disk.formats import block_count
 from engine.states.disk.host import HostMemory
+from engine.states.disk.stored.folder import StateFolder
+from engine.states.disk.stored.formats import block_count
 from engine.states.records import ExtentName
 
 THREADS: Final = 2

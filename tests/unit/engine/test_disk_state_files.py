@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from engine.errors import InvariantBroken
-from engine.states.disk.files import DiskFiles, Files, OldFile, read_exactly, write_new
-from engine.states.disk.folder import StateFolder
-from engine.states.disk.formats import (
+from engine.states.disk.host import HostMemory
+from engine.states.disk.library import DiskLibrary
+from engine.states.disk.stored.files import DiskFiles, Files, OldFile, read_exactly, write_new
+from engine.states.disk.stored.folder import StateFolder
+from engine.states.disk.stored.formats import (
     BLOCK_BYTES,
     HEADER_BYTES,
     IdentityFile,
@@ -27,8 +29,6 @@ from engine.states.disk.formats import (
     unpack_identity,
     unpack_manifest,
 )
-from engine.states.disk.host import HostMemory
-from engine.states.disk.library import DiskLibrary
 from engine.states.disk.worker import Worker
 from engine.states.records import ExtentName, Role
 from tests.helpers.disk_states import CUTTABLE, DATA, PAGE, PROBE, keep, record, tokens
@@ -81,7 +81,7 @@ def test_a_rename_waits_for_who_holds_the_file_but_not_for_ever(
         return real(source, target)
 
     monkeypatch.setattr(Path, "replace", held)
-    monkeypatch.setattr("engine.states.disk.files.RENAME_PAUSES_S", (0.001,) * 3)
+    monkeypatch.setattr("engine.states.disk.stored.files.RENAME_PAUSES_S", (0.001,) * 3)
     (tmp_path / "a").write_bytes(b"x")
     refusals = 2
     DiskFiles().rename(tmp_path / "a", tmp_path / "b")
@@ -97,7 +97,7 @@ def test_where_folders_cannot_be_synced_nothing_is_tried(
 ) -> None:
     with pytest.raises(FileNotFoundError):
         DiskFiles().sync_folder(tmp_path / "none")
-    monkeypatch.setattr("engine.states.disk.files.SYNCS_FOLDERS", False)
+    monkeypatch.setattr("engine.states.disk.stored.files.SYNCS_FOLDERS", False)
     DiskFiles().sync_folder(tmp_path / "none")
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from engine.errors import InvariantBroken
 from engine.states.disk.archive import DiskArchive, least_host_bytes
-from engine.states.disk.formats import HEADER_BYTES
 from engine.states.disk.library import DiskLibrary
+from engine.states.disk.stored.formats import HEADER_BYTES
 from engine.states.records import Role, StateRecord
 from tests.helpers.disk_states import (
     CUTTABLE,

@@ -16,8 +16,8 @@ from engine.states.disk.eviction import (
     SPARED_BYTES,
     quota_bytes,
 )
-from engine.states.disk.formats import HEADER_BYTES
 from engine.states.disk.library import DiskLibrary, identity_name
+from engine.states.disk.stored.formats import HEADER_BYTES
 from engine.states.records import Role, StateRecord
 from tests.helpers.disk_states import (
     CUTTABLE,

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from engine.states.disk.files import TEMPORARY_SUFFIX, Files, forget, read_exactly, write_new
-from engine.states.disk.formats import (
+from engine.states.disk.stored.files import TEMPORARY_SUFFIX, Files, forget, read_exactly, write_new
+from engine.states.disk.stored.formats import (
     BLOCK_BYTES,
     HEADER_BYTES,
     MAX_MANIFEST_BYTES,
