@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from engine.config import Compute, EngineConfig
@@ -13,7 +14,16 @@ from engine.loading.inspection import inspect_checkpoint
 from engine.loading.loader import CheckpointLoader
 from engine.memory.ledger import Ledger
 from engine.memory.pools import MEBIBYTE, RAM, PoolReading
-from engine.protocol import ChatMessage, EngineMessage, Finished, Generate, Load, Plan, Sampling
+from engine.protocol import (
+    ChatMessage,
+    EngineMessage,
+    Finished,
+    Generate,
+    KvWish,
+    Load,
+    Plan,
+    Sampling,
+)
 from engine.runner import Runner, RunnerParts
 from engine.serving.rounds import Serving
 from tests.helpers.tiny_gguf import write_script
@@ -46,6 +56,10 @@ def loader(
     total = 512 * MEBIBYTE + free_bytes
     config = EngineConfig(data_directory=folder, compute=compute, threads=1)
     return CheckpointLoader(config, ledger, measure=lambda: PoolReading(RAM, total, total))
+
+
+def plan_of(wish: Load) -> Plan:
+    return Plan(request=9, path=wish.path, context_tokens=wish.context_tokens, streams=1)
 
 
 def silent(_phase: str, _done: int, _total: int) -> None:
@@ -113,6 +127,57 @@ def test_a_model_that_does_not_fit_is_refused_with_numbers(
     assert int(refused.value.numbers["needed_bytes"]) > 1000
     assert refused.value.numbers["fitting_context_tokens"] == 0
     assert (refused.value.numbers["pool"], refused.value.numbers["chats"]) == ("ram", 1)
+
+
+def test_what_is_left_to_others_may_be_spent_but_no_byte_more_than_is_free(
+    ledger: Ledger, tmp_path: Path, model: Path
+) -> None:
+    wish = Load(request=1, path=str(model), context_tokens=512, streams=1)
+    plain = loader(ledger, tmp_path)
+    # The reserve is 512 MiB of so small a machine: far more than this model takes.
+    short = loader(ledger, tmp_path, free_bytes=1000)
+    with pytest.raises(MemoryRefused):
+        short.load(wish, silent)
+    loaded = short.load(msgspec.structs.replace(wish, spends_headroom=True), silent)
+    assert ledger.pool(RAM).capacity_bytes == 512 * MEBIBYTE + 1000
+    loaded.close()
+    full = CheckpointLoader(
+        EngineConfig(data_directory=tmp_path, threads=1),
+        ledger,
+        measure=lambda: PoolReading(RAM, 8192 * MEBIBYTE, MEBIBYTE),
+    )
+    with pytest.raises(MemoryRefused) as refused:
+        full.load(msgspec.structs.replace(wish, spends_headroom=True), silent)
+    assert refused.value.numbers["free_bytes"] == MEBIBYTE
+    assert plain.plan(plan_of(wish)).refusal is None
+    assert ledger.pool(RAM).capacity_bytes == 2048 * MEBIBYTE, "a plan counts the reserve again"
+
+
+def test_k_and_v_in_eight_bits_are_planned_and_loaded_as_asked(
+    ledger: Ledger, tmp_path: Path, model: Path
+) -> None:
+    held = {}
+    wishes: tuple[KvWish, ...] = ("full", "fp8")
+    for kv in wishes:
+        loaded = loader(ledger, tmp_path).load(
+            Load(request=1, path=str(model), context_tokens=2048, streams=2, kv=kv), silent
+        )
+        lines = {line.owner: line.bytes for line in loaded.plan}
+        held[kv] = dict(ledger.pool(RAM).holders)["KV pages"]
+        assert held[kv] == lines["KV pages"] + lines["kept states"]
+        loaded.close()
+    assert held["fp8"] < 0.6 * held["full"]
+
+
+def test_a_plan_beside_a_loaded_model_is_as_if_nothing_were_loaded(
+    ledger: Ledger, tmp_path: Path, model: Path
+) -> None:
+    first = loader(ledger, tmp_path)
+    wish = Plan(request=1, path=str(model), context_tokens=1024)
+    before = first.plan(wish)
+    loaded = first.load(Load(request=2, path=str(model)), silent)
+    assert first.plan(wish) == before
+    loaded.close()
 
 
 def test_a_senseless_context_is_refused(ledger: Ledger, tmp_path: Path, model: Path) -> None:
