@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.cache.formats import PAGE_ROWS
+from engine.cache.formats import PAGE_ROWS, KvFormat
 from engine.cache.lane import Lane
 from engine.checkpoint.open import open_checkpoint
 from engine.errors import InvariantBroken
@@ -83,17 +83,26 @@ def _held(side: NativeSide, lane: Lane, group: int, length: int) -> bytes:
     for index in range(-(-length // PAGE_ROWS)):
         if table[index] >= 0:
             rows = min(PAGE_ROWS, length - index * PAGE_ROWS)
-            page = side.kv.tensors[group][:, int(table[index]), :, :, :rows]
-            found += page.contiguous().numpy().tobytes()
+            for plane in (side.kv.tensors, side.kv.scales):
+                for held in plane[group : group + 1]:
+                    page = held[:, int(table[index]), :, :, :rows]
+                    found += page.contiguous().numpy().tobytes()
     return found
 
 
-@pytest.mark.parametrize("name", [*VARIANTS, *REAL])
+CASES = [(name, KvFormat.FP16) for name in (*VARIANTS, *REAL)]
+CASES += [(name, KvFormat.FP8) for name in ("gemma4 per layer", "qwen3_5", *REAL)]
+
+
+@pytest.mark.parametrize(("name", "kv_format"), CASES)
 def test_every_partition_on_the_grid_gives_every_row_the_same_bits(
-    name: str, paths: dict[str, Path]
+    name: str, kv_format: KvFormat, paths: dict[str, Path]
 ) -> None:
     rng = np.random.default_rng(len(name))
-    with open_checkpoint(paths[name]) as source, NativeSide(source, ROWS, threads=2) as side:
+    with (
+        open_checkpoint(paths[name]) as source,
+        NativeSide(source, ROWS, threads=2, kv_format=kv_format) as side,
+    ):
         grid, most = side.runner.grid_rows, side.runner.chunk_rows
         vocabulary = side.spec.vocabulary
         for length in LENGTHS:
