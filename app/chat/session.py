@@ -125,8 +125,7 @@ class ChatSession(QObject):
     def answer_again(self) -> None:
         """Have the last user message answered once more, beside what is there."""
         if not self.state.busy and self._last_user_turn() is not None:
-            self._move(ChatState.WAITING)
-            self._begin_when_ready()
+            self._wait_for_model()
 
     def keep_draft(self, text: str) -> None:
         """Remember what is typed and not sent; a stored chat keeps it over a restart."""
@@ -154,8 +153,7 @@ class ChatSession(QObject):
         self.conversation, turn = kept
         self.changed.emit(self.conversation)
         self.added.emit(turn)
-        self._move(ChatState.WAITING)
-        self._begin_when_ready()
+        self._wait_for_model()
 
     def _on_not_kept(self, error: AppError, text: str) -> None:
         self.unsaved = ""
@@ -163,6 +161,13 @@ class ChatSession(QObject):
         self._fail(Problem(error.code, error.sentence, unsent=text))
 
     # Asking the engine ---------------------------------------------------------------------------
+
+    def _wait_for_model(self) -> None:
+        """A message brings a model back whose memory was given back."""
+        self._move(ChatState.WAITING)
+        if self._services.model.state.phase is ModelPhase.UNLOADED:
+            self._services.model.try_again()
+        self._begin_when_ready()
 
     def _on_model_changed(self, _state: ModelState) -> None:
         if self.state is ChatState.WAITING:

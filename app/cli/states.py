@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from app.chat.conversation import chat_name, chat_of
-from app.chat.kept.words import megabytes, tier_words
+from app.chat.kept.words import megabytes
 from app.chat.store import Store
 from app.cli.ask import opened_store, read_settings
 from app.cli.engine import ANSWER_LIMIT_S, MakeCommand, own_command, started_engine
@@ -25,7 +25,8 @@ from app.errors import InputInvalid
 from app.link.client import EngineClient
 from app.link.mailbox import Mailbox
 from app.lock import DirectoryLock
-from engine.protocol import StateFacts, StatesKept
+from app.memory.rows import where_words
+from engine.protocol import StateFacts, StatesKept, Tier
 
 TITLE_WIDTH: Final = 32
 SHARED: Final = "(what several chats begin with)"
@@ -45,7 +46,7 @@ class StateLine(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     bytes: int
     own_bytes: int
-    tier: str
+    tier: Tier
     pinned: bool
     last_used: str | None
 
@@ -166,7 +167,7 @@ def _cells(line: StateLine) -> tuple[str, ...]:
     title = " ".join(title.split())
     if len(title) > TITLE_WIDTH:
         title = f"{title[: TITLE_WIDTH - 3]}..."
-    where = tier_words(line.tier, on_gpu=False) + (", pinned" if line.pinned else "")
+    where = where_words(line.tier, gpu=False).lower() + (", pinned" if line.pinned else "")
     used = "" if line.last_used is None else f"used {_local(line.last_used)}"
     return (title, line.model, f"{line.tokens:,}", megabytes(line.bytes), where, used)
 

@@ -206,6 +206,16 @@ def test_what_a_message_waits_for_is_told_also_after_coming_back_to_its_chat(
     assert window.waiting() == ""
 
 
+def test_a_message_brings_a_model_back_that_was_unloaded(open_window: OpenWindow) -> None:
+    window = open_window(Script(load_s=0.5)).started()
+    window.whole.workshop.model.unload()
+    assert window.model().phase is ModelPhase.UNLOADED
+    window.write("one")
+    wait_until(lambda: window.waiting().startswith("Waiting for"))
+    wait_until(lambda: f"reply: {DEFAULT_REPLY}" in window.shown() and window.idle())
+    assert window.model().phase is ModelPhase.READY
+
+
 def test_two_chats_answer_at_the_same_time(open_window: OpenWindow) -> None:
     window = open_window(Script(reply=COUNTING, words_per_s=100, at_once=4)).started()
     sessions: list[ChatSession] = []

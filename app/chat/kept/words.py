@@ -118,16 +118,6 @@ def reading_words(progress: Progress) -> str:
     return f"Reading {progress.total:,} tokens, {share}"
 
 
-def tier_words(tier: str, *, on_gpu: bool) -> str:
-    """Where a chat's state of a Tier is, for a dot's tooltip and for a list."""
-    places = {
-        "device": "on the GPU" if on_gpu else "in memory",
-        "host": "in RAM" if on_gpu else "in memory",
-        "disk": "on disk",
-    }
-    return places.get(tier, "text only: read again once")
-
-
 def left_out_words(count: int) -> str:
     """That the oldest messages were not seen, for the command line."""
     if count == 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import get_args
 
 import pytest
 
@@ -15,10 +14,9 @@ from app.chat.kept.words import (
     reading_words,
     resume_words,
     seconds,
-    tier_words,
     waiting_words,
 )
-from engine.protocol import REASONS, Progress, Queued, Tier
+from engine.protocol import REASONS, Progress, Queued
 
 FROM_DISK = ReplyFacts(
     prompt_tokens=8310,
@@ -140,15 +138,6 @@ def test_reading_and_taking_up_are_told_apart() -> None:
     assert reading_words(read) == "Reading 1,200 tokens, 25 %"
     resumed = Progress(request=1, phase="resume", done=45_000_000, total=90_000_000)
     assert reading_words(resumed) == "Taking up the chat, 50 % of 90 MB"
-
-
-def test_each_tier_has_words_for_its_dot() -> None:
-    for on_gpu in (False, True):
-        words = [tier_words(tier, on_gpu=on_gpu) for tier in get_args(Tier)]
-        assert words[2:] == ["on disk", "text only: read again once"]
-    assert tier_words("device", on_gpu=True) == "on the GPU"
-    assert tier_words("host", on_gpu=True) == "in RAM"
-    assert tier_words("device", on_gpu=False) == tier_words("host", on_gpu=False) == "in memory"
 
 
 @pytest.mark.parametrize(
