@@ -67,7 +67,8 @@ class StateStore(Owner):
         self._held = HeldStates(memory)
         self._lookup = Lookup(memory, grid_rows, self._held, lower)
         self._counts = Counts()
-        self._writer = None if lower is None else WriteBack(memory.device, lower.archive)
+        clock = self._clocks.monotonic_ns
+        self._writer = None if lower is None else WriteBack(memory.device, lower.archive, clock)
         losses = self._lookup.losses
         self._room = Eviction(memory, self._held, self._writer, losses, self._counts)
         self._ticks = 0

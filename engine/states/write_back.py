@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -23,6 +23,8 @@ from engine.states.records import SLOT, ExtentName, Role
 STEP_BYTES: Final = 32 << 20
 """Most bytes that one step copies, but for its first extent: some 5 ms."""
 CHEAP_REWIND_BYTES: Final = 32 << 20
+PATIENCE_NS: Final = 1_000_000_000
+"""How long a buffer is waited for although nothing is being written."""
 FLUSH_S: Final = 2.0
 PAUSE_S: Final = 0.005
 
@@ -36,9 +38,16 @@ class WriteBack:
         failed: states that were given up because they could not be copied.
     """
 
-    def __init__(self, device: PageDevice, archive: StateArchive) -> None:
+    def __init__(
+        self,
+        device: PageDevice,
+        archive: StateArchive,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         self._device = device
         self._archive = archive
+        self._clock = clock
+        self._refused_ns: int | None = None
         self.failed = 0
 
     def step(
@@ -85,9 +94,9 @@ class WriteBack:
             size = self._size(part)
             buffer = self._archive.buffer(size)
             if buffer is None:
-                if self._archive.census().waiting_bytes == 0:
-                    self._give_up(state, "no buffer is that large")
+                self._refused(state)
                 return copied
+            self._refused_ns = None
             try:
                 self._read(part, place, buffer)
             except DeviceLost as error:
@@ -100,6 +109,15 @@ class WriteBack:
             self._archive.commit(replace(state.record, conversation=conversation))
         state.written = True
         return copied
+
+    def _refused(self, state: HeldState) -> None:
+        """Wait, but not for ever for a buffer that nothing on its way to the disk holds back."""
+        now_ns = self._clock()
+        if self._refused_ns is None or self._archive.census().waiting_bytes:
+            self._refused_ns = now_ns
+        elif now_ns - self._refused_ns >= PATIENCE_NS:
+            self._refused_ns = None
+            self._give_up(state, "no buffer")
 
     def _give_up(self, state: HeldState, why: str) -> None:
         state.written = True
