@@ -93,8 +93,8 @@ class DiskArchive(Owner):
 
     def put(self, name: ExtentName, buffer: memoryview) -> None:
         """See the border."""
-        if len(buffer) > self._shelf.extent_bytes.get(name.part, 0):
-            raise InvariantBroken(f"Part {name.part} of a state cannot be {len(buffer)} bytes.")
+        if len(buffer) != self._shelf.extent_bytes.get(name.part):
+            raise InvariantBroken(f"Part {name.part} of a state is never {len(buffer)} bytes.")
         with self._catalogue.lock:
             if name in self._shelf.extents:
                 self._host.give_back(buffer)

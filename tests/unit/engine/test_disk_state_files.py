@@ -160,6 +160,7 @@ def test_a_manifest_is_believed_only_where_every_number_may_be() -> None:
         {"ids": bytes(7)},
         {"extents": ()},
         {"extents": ((bytes(16), 0, 6),)},
+        {"extents": ((bytes(16), 0, 4),)},
         {"extents": ((bytes(16), 1, 1),)},
         {"extents": ((bytes(16), 0, 0),)},
         {"extents": ((bytes(15), 0, 5),)},

@@ -174,10 +174,11 @@ def test_one_archive_is_open_at_a_time_and_needs_memory(files: FakeFiles) -> Non
         opened(library).close()
 
 
-def test_a_part_larger_than_the_model_has_is_refused(files: FakeFiles) -> None:
+@pytest.mark.parametrize("size", [PAGE - 1, PAGE + 1])
+def test_a_part_of_another_size_than_the_models_is_refused(files: FakeFiles, size: int) -> None:
     with library_on(files) as library:
         archive = opened(library)
-        buffer = archive.buffer(PAGE + 1)
+        buffer = archive.buffer(size)
         assert buffer is not None
         with pytest.raises(InvariantBroken):
             archive.put(record(tokens(9)).extents[0], buffer)

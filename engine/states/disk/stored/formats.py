@@ -117,7 +117,7 @@ def unpack_manifest(content: bytes, key: bytes, extent_bytes: Mapping[int, int])
     found = _unpack(_MANIFEST_MAGIC, content, Manifest)
     if found is None or found.key != key or not found.ids or len(found.ids) % ID_BYTES:
         return None
-    fits = all(size <= extent_bytes.get(part, 0) for _, part, size in found.extents)
+    fits = all(size == extent_bytes.get(part) for _, part, size in found.extents)
     return found if fits and 0.0 <= found.used_s < float("inf") else None
 
 
