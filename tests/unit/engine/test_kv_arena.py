@@ -55,6 +55,35 @@ def test_a_row_lies_at_the_address_that_the_layout_gives(
             assert found.tolist() == list(range(tensor.shape[5]))
 
 
+def test_a_scale_lies_at_the_address_that_its_layout_gives(ledger: Ledger) -> None:
+    """In a format with scales a row of codes and its scale have the same place in both tensors."""
+    with KvArena(GROUPS, (4, 3), KvFormat.FP8, ledger, "ram") as arena:
+        for group, tensor in enumerate(arena.scales):
+            layout, codes = arena.scale_layout(group), arena.layout(group)
+            assert layout is not None
+            assert tensor.shape == arena.tensors[group].shape[:5]
+            layer, page, side, head, row = (size - 1 for size in tensor.shape)
+            tensor[layer, page, side, head, row] = 2.5
+            address = (
+                layout.address
+                + layer * layout.layer_stride
+                + page * layout.page_stride
+                + side * layout.side_stride
+                + head * layout.head_stride
+                + row * layout.row_stride
+            )
+            assert ctypes.c_float.from_address(address).value == 2.5
+            assert codes.row_stride * layout.page_stride == codes.page_stride * layout.row_stride
+        held = 4 * page_bytes(GROUPS[0], KvFormat.FP8) + 3 * page_bytes(GROUPS[1], KvFormat.FP8)
+        assert held == sum(tensor.nbytes for tensor in (*arena.tensors, *arena.scales))
+        assert ledger.pool("ram").held_bytes == held
+
+
+def test_a_format_without_scales_has_no_layout_of_them(ledger: Ledger) -> None:
+    with KvArena(GROUPS, (4, 3), KvFormat.BF16, ledger, "ram") as arena:
+        assert arena.scale_layout(0) is None
+
+
 def test_the_arena_holds_exactly_its_pages_in_the_ledger(ledger: Ledger) -> None:
     arena = KvArena(GROUPS, (4, 3), KvFormat.FP16, ledger, "ram")
     expected = 4 * page_bytes(GROUPS[0], KvFormat.FP16) + 3 * page_bytes(GROUPS[1], KvFormat.FP16)
