@@ -78,9 +78,10 @@ class Keeping:
             extent, content = shelf.extents.get(name), host.peek(name)
             if extent is None or extent.written or content is None:
                 return
-        written = self._make_room(file_bytes(len(content))) and self._written(
-            partial(self.shelving.folder(shelf).write_extent, name, content)
-        )
+        written = self._make_room(file_bytes(len(content)))
+        if written and name in shelf.extents:  # its own state may have had to make the room
+            write = partial(self.shelving.folder(shelf).write_extent, name, content)
+            written = self._written(write)
         with self._catalogue.lock:
             if written and name in shelf.extents:
                 shelf.wrote(name)

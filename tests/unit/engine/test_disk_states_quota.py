@@ -232,6 +232,19 @@ def test_nothing_is_evicted_for_what_would_not_fit_anyway() -> None:
         assert library.usage().disk_bytes <= 2 * ROOM
 
 
+def test_a_state_larger_than_the_quota_leaves_no_file_behind() -> None:
+    for pages in range(2, 7):
+        files = FakeFiles()
+        files.before = lambda _name: time.sleep(0.0005)
+        with opened(files, 2 * ROOM) as (library, archive):
+            put(archive, record(tokens(pages * 256, 3), "long"))
+            library.facts()
+            left = archive.census()
+            assert left.states == int(pages < 5)
+        extents = [path for path in files.paths() if "extents" in path.parts]
+        assert len(extents) == (pages if pages < 5 else 0)
+
+
 def test_extents_whose_state_never_came_make_room_after_a_while() -> None:
     files = FakeFiles()
     with opened(files, 2 * ROOM) as (_, archive):
