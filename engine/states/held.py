@@ -108,9 +108,8 @@ class HeldStates(Owner):
 
     def leave(self, state: HeldState, conversations: frozenset[str]) -> None:
         """Some conversations want a state no more."""
-        if state.conversations & conversations:
-            state.conversations -= conversations
-            self.revision += 1
+        state.conversations -= conversations
+        self.revision += 1
 
     def drop(self, state: HeldState) -> None:
         """Keep a state no longer; its memory is free once no resume needs it."""

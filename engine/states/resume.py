@@ -118,18 +118,18 @@ class Resume(Owner):
         try:
             self._copy(course, before + most_bytes)
         except DeviceLost:
-            self._end(ResumeStatus.FAILED)
+            self._end(course, ResumeStatus.FAILED)
             raise
         if course.fetch.status == "damaged":
-            self._end(ResumeStatus.DAMAGED)
+            self._end(course, ResumeStatus.DAMAGED)
         elif not self._copies and not self._missing:
-            self._end(ResumeStatus.DONE)
+            self._end(course, ResumeStatus.DONE)
         return self.done_bytes > before or self._course is None
 
     def close(self) -> None:
         """Stop reading and let go of what it held; may be repeated."""
         if self._course is not None:
-            self._end(ResumeStatus.CLOSED)
+            self._end(self._course, ResumeStatus.CLOSED)
 
     def _copy(self, course: Course, until_bytes: int) -> None:
         device = course.device
@@ -156,11 +156,9 @@ class Resume(Owner):
         self.read_bytes += size
         self.tier = max(self.tier, piece.tier, key=SLOWNESS.index)
 
-    def _end(self, status: ResumeStatus) -> None:
+    def _end(self, course: Course, status: ResumeStatus) -> None:
         """Close the fetch, let go of the sources, and tell the store; once."""
-        course, self._course = self._course, None
-        if course is None:
-            return
+        self._course = None
         self.status = status
         self.ms = self._elapsed_ms()
         self._copies.clear()

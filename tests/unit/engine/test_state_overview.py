@@ -56,6 +56,18 @@ def test_the_longest_state_of_a_chat_counts_wherever_it_lies(world: World) -> No
     assert world.store.tiers() == (chat("chat", "host", 640),)
 
 
+def test_a_state_of_two_chats_counts_for_the_one_that_has_no_longer_one() -> None:
+    world = World(archive=FakeArchive())
+    ids = tokens(700)
+    world.turn(ids, (640,), "long")
+    world.write_all()
+    world.forget_device()
+    for name in ("long", "short"):
+        world.turn(ids[:300], (256,), name)
+    assert world.store.tiers() == (chat("long", "host", 640), chat("short", "device", 256))
+    world.close()
+
+
 def test_a_store_without_lower_tiers_tells_of_the_device() -> None:
     world = World()
     world.turn(tokens(400, 1), (384,), "a")

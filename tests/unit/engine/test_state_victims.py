@@ -117,6 +117,7 @@ def test_what_is_being_resumed_and_the_rewind_of_a_running_request_stay() -> Non
         state(512, "two", born=4, branch=1, role=Role.REWIND),
     ]
     assert order(states, Standing(running=frozenset({"one"}))) == [4, 1, 3]
+    assert order(states[::-1], Standing(running=frozenset({"one"}))) == [4, 1, 3]
     states[0].pins = 1
     assert order(states, Standing(running=frozenset({"one"}))) == [4, 3]
 

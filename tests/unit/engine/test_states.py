@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engine.cache.lane import Lane, PagesRefused, SlotsRefused
 from engine.cache.pages import PageCensus, first_reached_page
 from engine.errors import InvariantBroken
+from engine.states.held import HeldStates
 from engine.states.lookup import REMEMBERED_LOSSES
 from engine.states.marks import choose_marks
 from engine.states.records import Role
@@ -262,15 +263,30 @@ def test_slots_are_given_to_new_states_one_old_one_at_a_time(recurrent: World) -
         lane.close()
 
 
+def test_a_store_without_slots_is_never_asked_for_one(world: World) -> None:
+    with pytest.raises(InvariantBroken, match="has none"):
+        world.store.reclaim(SlotsRefused(0))
+
+
+def test_one_key_stands_for_one_state(world: World) -> None:
+    world.turn(tokens(300), (256,))
+    held = HeldStates(world.memory)
+    (state,) = world.store._held
+    held.add(state)
+    with pytest.raises(InvariantBroken, match="kept twice"):
+        held.add(state)
+
+
 def test_only_so_many_losses_are_remembered(world: World) -> None:
-    first = tokens(130, 10_000)
-    world.turn(first, (128,))
-    assert world.store.reclaim(PagesRefused(0, 12, 11))
-    assert world.find(first).reason == "evicted"
-    for seed in range(REMEMBERED_LOSSES):
-        world.turn(tokens(65, seed), (64,))
-        assert world.store.reclaim(PagesRefused(0, 12, 11))
-    assert world.find(first).reason == "nothing-kept"
+    losses = world.store._lookup.losses
+    for number in range(REMEMBERED_LOSSES + 1):
+        losses.add(number.to_bytes(4, "little"), "evicted")
+    first, second = ((number).to_bytes(4, "little") for number in (0, 1))
+    assert losses.reason([first]) is None
+    assert losses.reason([first, second]) == "evicted"
+    losses.add(second, "damaged")
+    losses.add(first, "evicted")
+    assert losses.reason([second]) == "damaged"
 
 
 def test_marks_beyond_what_can_be_held_are_refused_before_the_pass(recurrent: World) -> None:

@@ -260,6 +260,21 @@ def test_a_rewind_is_written_only_where_it_costs_little(
     assert len(archive_of(world).states) == 1 + cheap
 
 
+def test_the_newest_end_is_written_wherever_it_stands_in_the_store(world: World) -> None:
+    """An end that is kept once more, as after a branch was left again, is the newest."""
+    first, second = tokens(700), tokens(700, 1)
+    world.turn(first, (640,), "chat")
+    world.turn(second, (640,), "chat")
+    lane = Lane.open(world.memory, 700, 256)
+    assert isinstance(lane, Lane)
+    with lane:
+        world.compute(lane, first[:640])
+        assert world.store.keep(lane, first[:640], Role.END, "chat")
+    world.write_all()
+    (record,) = archive_of(world).states.values()
+    assert np.array_equal(record.ids, first[:640])
+
+
 def test_a_rewind_without_an_end_is_not_written(world: World) -> None:
     world.turn(tokens(700), {320: Role.REWIND}, "chat")
     assert not world.store.write_step()
@@ -305,6 +320,7 @@ def test_a_full_queue_makes_a_write_wait_and_nothing_is_lost(world: World) -> No
 def test_a_buffer_that_never_comes_is_not_waited_for_for_ever(world: World) -> None:
     archive_of(world).buffer_limit = 0
     world.turn(tokens(700), (640,), "chat")
+    assert not world.store.write_step()
     assert not world.store.write_step()
     assert world.store.census().waiting_bytes == 3 * PAGE
     world.now_ns += PATIENCE_NS
