@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -449,3 +451,31 @@ def test_penalties_and_suppression_reach_the_draw(served: Bench) -> None:
     served.run()
     assert served.finished(1).ids[0] != plain[0]
     assert len(set(served.finished(2).ids)) == 60
+
+
+# Reasons ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({}, "edited"),
+        ({"rewritten_from": 1}, "history-rewritten"),
+        ({"rewritten_from": 1, "other_template": True}, "template"),
+        ({"other_template": True, "dropped_messages": 4}, "context-full"),
+    ],
+)
+def test_why_little_was_resumed_is_told_by_who_knows_most(
+    served: Bench, facts: dict[str, Any], reason: str
+) -> None:
+    """The control resumes: then nothing is to be explained."""
+    ids = prompt_ids(1100)
+    served.ask(replace(request(1, ids), conversation="a chat"))
+    served.run()
+    other = [(ids[0] + 1) % END, *ids[1:]]
+    for number, asked in ((2, other), (3, [*ids, 1])):
+        wish = request(number, asked, wanted_marks=(1090,))
+        served.ask(replace(wish, conversation="a chat", **facts))
+        served.run()
+    assert (served.finished(2).reason, served.finished(2).resumed_tokens) == (reason, 0)
+    assert (served.finished(3).reason, served.finished(3).resumed_tokens) == (None, 1024)

@@ -343,3 +343,49 @@ def test_running_replies_leave_the_copying_of_states_a_small_share(
         assert 3 <= len(copies) <= 8
         monkeypatch.undo()
         made.run()
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_pass_begins_at_a_state_from_below_or_is_given_up(damaged: bool) -> None:
+    shelf = written()
+    with life(shelf) as made:
+        shelf.damaged = damaged
+        job = replace(request(1, [*LONGER, *prompt_ids(300, 7)], rule=WARM), conversation="a chat")
+        made.serving._upkeep.background.add("a chat", lambda: job)
+        made.run()
+        places = [at for kind, at in made.runner.calls if kind == "prompt"]
+        assert places == ([] if damaged else [512, 768])
+        shelf.damaged = False
+        ask(made, 2, [*LONGER, *prompt_ids(310, 7)])
+        made.run()
+        assert made.finished(2).resumed_tokens == (0 if damaged else 1024)
+        assert made.finished(2).ids == alone([*LONGER, *prompt_ids(310, 7)])
+
+
+def test_a_pass_that_waits_for_the_disk_gives_way_and_does_not_spin() -> None:
+    shelf = written()
+    with life(shelf) as made:
+        shelf.gives = 0
+        job = replace(request(1, LONGER, rule=WARM), conversation="a chat")
+        made.serving._upkeep.background.add("a chat", lambda: job)
+        assert made.serving.pause_s == 0.0
+        made.serving.round()
+        made.serving.round()
+        assert 0.0 < made.serving.pause_s < LOOK_PAUSE_S
+        assert shelf.open_fetches == 1
+        ask(made, 2, [5, 6], "another chat")
+        made.serving.round()
+        assert shelf.open_fetches == 0
+        shelf.gives = 9
+        made.run()
+        assert [at for kind, at in made.runner.calls if kind == "prompt"] == [0, 512]
+
+
+def test_side_work_begins_afresh_rather_than_read_a_state_from_below() -> None:
+    shelf = written()
+    with life(shelf) as made:
+        made.ask(replace(request(1, LONGER, rule=WARM), is_side=True))
+        made.run()
+        assert made.finished(1).resumed_tokens == 0
+        assert made.finished(1).ids == alone(LONGER)
+        assert made.states.census().hits == ()
