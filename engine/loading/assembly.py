@@ -26,7 +26,7 @@ from engine.memory.envelope import load_demand
 from engine.memory.ledger import Credit, Ledger
 from engine.memory.placement import Plan
 from engine.memory.placement.layout import wanted_states
-from engine.memory.placement.lines import KEPT_IN_MEMORY
+from engine.memory.placement.lines import KEPT_IN_MEMORY, VOCABULARY
 from engine.memory.pools import RAM
 from engine.models.spec import ModelSpec
 from engine.protocol import Phase
@@ -81,6 +81,9 @@ def assemble(
         MemoryRefused: what the plan promised is not there any more.
     """
     with ledger.envelope(LOADING, load_demand(parts.plan.lines)) as room:
+        for line in parts.plan.lines:
+            if line.owner == VOCABULARY:
+                stack.enter_context(room.reserve(VOCABULARY, {line.pool: line.bytes})).commit()
         arena, recurrent = _arenas(parts, room, stack)
         runner = build(
             RunnerParts(

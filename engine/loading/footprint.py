@@ -27,6 +27,8 @@ from kernels.cpu.records import GROUP, STRIP_BITS
 from kernels.quant.facts import FACTS
 
 FLOAT_BYTES: Final = 4
+WORD_BYTES: Final = 560
+"""Of a word in the tokenizer, its strings, merges and tables: measured with 49,152 and 262,144."""
 LAYOUT_SHARE: Final = 0.03
 LAID_OUT: Final = "laid out in memory for this processor"
 STRIP_ROWS: Final = 16
@@ -61,6 +63,7 @@ def footprint(source: CheckpointSource, spec: ModelSpec, *, wide: bool) -> Footp
         row_bytes=FLOAT_BYTES * (HIDDEN_COPIES * spec.hidden + wide_floats(spec)),
         stream_page_bytes=FLOAT_BYTES * partial_floats(spec),
         logit_bytes=FLOAT_BYTES * spec.vocabulary,
+        vocabulary_bytes=WORD_BYTES * spec.vocabulary,
         loading_bytes=FLOAT_BYTES * _most_regrouped(spec, tensors) if wide else 0,
         weights=LAID_OUT if reason is None else f"as 32-bit numbers: {reason}",
     )

@@ -16,6 +16,7 @@ from engine.loading.footprint import (
     FLOAT_BYTES,
     HIDDEN_COPIES,
     LAYOUT_SHARE,
+    WORD_BYTES,
     partial_floats,
     wide_floats,
 )
@@ -48,6 +49,7 @@ def gpu_footprint(source: CheckpointSource, spec: ModelSpec) -> Footprint:
         stream_page_bytes=FLOAT_BYTES * partial_floats(spec),
         logit_bytes=FLOAT_BYTES * spec.vocabulary,
         unpacked_bytes=HALF_BYTES * max(_elements(each, tensors) for each in _dense(spec)),
+        vocabulary_bytes=WORD_BYTES * spec.vocabulary,
         weights=LAID_OUT,
         streamable=_streamable(spec, tensors),
     )

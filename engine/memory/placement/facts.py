@@ -103,6 +103,7 @@ class Footprint:
         logit_bytes: of one row of logits.
         unpacked_bytes: the largest weight unpacked, for chunks of ``UNPACKING_ROWS`` and more.
         loading_bytes: workspace while weights are prepared, which is given back after that.
+        vocabulary_bytes: the tokenizer's words and merges, in RAM whatever computes.
         weights: how they lie in memory, for the plan.
         vision: None for a model that reads no pictures.
         streamable: None where weights cannot lie anywhere else.
@@ -115,6 +116,7 @@ class Footprint:
     logit_bytes: int = 0
     unpacked_bytes: int = 0
     loading_bytes: int = 0
+    vocabulary_bytes: int = 0
     weights: str = "laid out in memory for this processor"
     vision: VisionPart | None = None
     streamable: Streamable | None = None

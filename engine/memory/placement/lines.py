@@ -16,6 +16,7 @@ WEIGHTS: Final = "weights"
 PICTURES: Final = "picture part"
 WORKSPACE: Final = "workspace"
 LOGITS: Final = "logits"
+VOCABULARY: Final = "vocabulary"
 KV_PAGES: Final = "KV pages"
 KEPT_STATES: Final = "kept states"
 RECURRENT: Final = "recurrent states"
@@ -109,10 +110,16 @@ def _work_lines(asked: Question, candidate: Candidate) -> list[PlanLine]:
         size += taken.vision.workspace_bytes + beside
         reason += "; one picture at a time"
     rows_of = f"{candidate.streams} chats at once and one prompt"
-    return [
+    lines = [
         PlanLine(pool=pool, owner=WORKSPACE, bytes=size, reason=reason),
         PlanLine(pool=pool, owner=LOGITS, bytes=taken.logits(candidate.streams), reason=rows_of),
     ]
+    if taken.vocabulary_bytes:
+        ram, words = asked.machine.ram.name, "the tokenizer's words and what it does with them"
+        lines.append(
+            PlanLine(pool=ram, owner=VOCABULARY, bytes=taken.vocabulary_bytes, reason=words)
+        )
+    return lines
 
 
 def _page_lines(asked: Question, candidate: Candidate) -> list[PlanLine]:
