@@ -199,4 +199,6 @@ def _kept(found: StatesFolder) -> str:
     taken = megabytes(found.disk_bytes)
     if found.quota_bytes is None:
         return f"{taken}, at most 20 GB or a tenth of the free disk"
+    if found.quota_bytes == 0:
+        return f"{taken}, and nothing more by the settings"
     return f"{taken}, at most {megabytes(found.quota_bytes)}"

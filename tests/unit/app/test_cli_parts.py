@@ -6,6 +6,7 @@ import io
 import math
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.cli.ask import per_second
@@ -240,8 +241,15 @@ def test_the_doctor_tells_what_kept_states_take(tmp_path: Path) -> None:
     found = states_folder(tmp_path / "states", 2_000_000_000)
     assert (found.disk_bytes, found.quota_bytes) == (1024, 2_000_000_000)
     assert states_folder(tmp_path / "none", None).disk_bytes == 0
-    text = "\n".join(lines(doctor_report("/d")))
-    assert "/d/states: 590 MB, at most 20 GB or a tenth of the free disk" in text
+    report = doctor_report("/d")
+    for quota, words in (
+        (None, "590 MB, at most 20 GB or a tenth of the free disk"),
+        (2_000_000_000, "590 MB, at most 2.0 GB"),
+        (0, "590 MB, and nothing more by the settings"),
+    ):
+        kept = msgspec.structs.replace(report.states, quota_bytes=quota)
+        text = "\n".join(lines(msgspec.structs.replace(report, states=kept)))
+        assert f"/d/states: {words}" in text
 
 
 def test_the_cpus_flags_are_read_where_the_system_tells_them(tmp_path: Path) -> None:
