@@ -38,6 +38,7 @@ Fail = Callable[[Sequence[Run], Exception], None]
 """Ends runs with a failure; may be repeated."""
 
 FAILED: Final = "admission failed"
+LOOK_AGAIN_ROUNDS: Final = 32
 
 
 class Entrance:
@@ -49,6 +50,9 @@ class Entrance:
         self._send = send
         self._clock = clock
         self._fail = fail
+        self._short: Shortage | None = None
+        self._seen: tuple[int, ...] = ()
+        self._passed = 0
 
     def admit(self) -> Shortage | None:
         """Give lanes to those who waited longest, as far as memory goes.
@@ -56,6 +60,13 @@ class Entrance:
         Returns:
             What the head of the queue is short of; None where it waits for nothing but its turn.
         """
+        if self._is_as_before():
+            return self._short
+        self._short = self._open_all()
+        self._seen = self._sight()
+        return self._short
+
+    def _open_all(self) -> Shortage | None:
         runs = self._runs
         while queue := runs.queue():
             run = queue[0]
@@ -96,6 +107,23 @@ class Entrance:
             run.stream.course.damaged = True
             self._send_back(run)
         return moved
+
+    def _is_as_before(self) -> bool:
+        """Whether the head of the queue was refused before, and nothing was freed since.
+
+        To look for a state of a long prompt takes too long to be done at each round.
+        """
+        self._passed = (self._passed + 1) % LOOK_AGAIN_ROUNDS
+        return self._short is not None and self._passed != 0 and self._seen == self._sight()
+
+    def _sight(self) -> tuple[int, ...]:
+        """What changes where memory comes free: who is first, who runs, what is free."""
+        memory, runs = self._served.memory, self._runs
+        head = [run.number for run in runs.queue()[:1]]
+        free = [pool.available_pages for pool in memory.pools]
+        slots = [] if memory.slots is None else [memory.slots.free_slots]
+        resuming = sum(run.stream.phase is Phase.RESUMING for run in runs.running.values())
+        return (*head, *runs.running, resuming, *free, *slots)
 
     def _open(self, run: Run) -> LaneRefused | None:
         stream, runs = run.stream, self._runs
