@@ -16,6 +16,7 @@ from types import TracebackType
 
 from app.chat.storage.conversations import ConversationEntry, ConversationTable
 from app.chat.storage.database import Database
+from app.chat.storage.lengths import LengthTable
 from app.chat.storage.migrations import CURRENT, Schema, migrate
 from app.chat.storage.turns import TurnTable
 from app.errors import StoreDamaged, StoreError
@@ -33,12 +34,14 @@ class Store:
     Attributes:
         conversations: conversations as a whole.
         turns: their messages.
+        lengths: how long they are.
     """
 
     def __init__(self, database: Database, clock_ms: Callable[[], int] = _now_ms) -> None:
         self._database = database
         self.conversations = ConversationTable(database, clock_ms)
         self.turns = TurnTable(database, clock_ms)
+        self.lengths = LengthTable(database)
 
     def close(self) -> None:
         """Close the database; nothing is waiting to be written."""

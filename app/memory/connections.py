@@ -8,12 +8,12 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 
 from app.chat.conversation import chat_name
-from app.chat.storage.conversations import ConversationEntry
+from app.chat.storage.lengths import Lengths
 from app.library.loaded import ModelPhase, ModelState
 from app.look.icons import Icons
 from app.look.theme import Look
 from app.memory.desk import MemoryDesk
-from app.memory.model import MemoryView
+from app.memory.model import MemoryView, tiers_of
 from app.memory.rows import KeptRow, KnownChat, delete_question
 from app.panels.question import Question, QuestionFacts
 from app.widgets.toast import ToastFacts
@@ -32,6 +32,7 @@ class MemoryConnections(QObject):
         self._workshop = workshop
         self._look = look
         self._icons = icons
+        self._lengths = Lengths({}, {})
         self.desk = MemoryDesk(workshop.client, workshop.bridge, self)
         self._connect_page()
         self.desk.changed.connect(self._on_view)
@@ -47,7 +48,7 @@ class MemoryConnections(QObject):
 
     def _connect_page(self) -> None:
         page = self._window.memory
-        page.shown_changed.connect(self.desk.look)
+        page.shown_changed.connect(self._on_shown_changed)
         page.head.chat_wanted.connect(self._on_new_wanted)
         page.head.unload_wanted.connect(self._workshop.model.unload)
         page.kept.table.open_wanted.connect(self._on_open_wanted)
@@ -64,11 +65,43 @@ class MemoryConnections(QObject):
         self._show_tiers()
 
     def _show_tiers(self, _tiers: object = None) -> None:
-        self._window.sidebar.show_tiers(self._workshop.kept.tiers, gpu=self.desk.view.gpu)
+        # The engine tells tiers of the loaded model; without one, those of what is kept hold.
+        view, loaded = self.desk.view, self._workshop.model.state.phase is ModelPhase.READY
+        tiers = self._workshop.kept.tiers if loaded else tiers_of(view.rows)
+        self._window.sidebar.show_tiers(tiers, gpu=view.gpu)
 
-    def _on_listed(self, entries: tuple[ConversationEntry, ...]) -> None:
+    def _on_shown_changed(self, shown: bool) -> None:
+        self.desk.look(shown)
+        self._ask_lengths()
+
+    def _on_listed(self, _entries: object) -> None:
+        self._show_chats()
+        self._ask_lengths()
+
+    def _ask_lengths(self) -> None:
+        """How long the chats are is of interest only while the page can be seen."""
+        if self._window.memory.isVisible():
+            self._workshop.store.ask(lambda store: store.lengths.read(), self._on_lengths)
+
+    def _on_lengths(self, lengths: Lengths) -> None:
+        self._lengths = lengths
+        self._show_chats()
+
+    def _show_chats(self) -> None:
+        facts, lengths = self._workshop.model.state.facts, self._lengths
+        model = facts.name if facts is not None else ""
         self.desk.show_chats(
-            tuple(KnownChat(e.id, chat_name(e.id), e.title, e.updated_ms / 1000) for e in entries)
+            tuple(
+                KnownChat(
+                    chat=entry.id,
+                    conversation=chat_name(entry.id),
+                    title=entry.title,
+                    used_s=entry.updated_ms / 1000,
+                    tokens=lengths.tokens.get(entry.id, 0),
+                    read_s=lengths.read_s(entry.id, model),
+                )
+                for entry in self._workshop.chats.entries
+            )
         )
 
     def _on_answering(self, chats: frozenset[int]) -> None:
@@ -80,6 +113,7 @@ class MemoryConnections(QObject):
     def _on_model_changed(self, state: ModelState) -> None:
         ready = state.phase is ModelPhase.READY
         self._window.memory.head.show_unload(state.name if ready else "")
+        self._show_tiers()
         if ready or state.phase is ModelPhase.UNLOADED:
             self.desk.refresh()
 

@@ -7,15 +7,14 @@ and the window never waits for an answer. Owns a timer. UI thread only.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.errors import AppError, EngineUnavailable, failure_sentence
 from app.link.bridge import EngineBridge
-from app.link.client import EngineClient
 from app.link.events import OnMessage
 from app.memory.model import MemoryView, Told, memory_view
 from app.memory.rows import KnownChat
@@ -23,6 +22,26 @@ from engine.protocol import EngineMessage, Failure, MemoryFacts, StatesKept
 
 PERIOD_MS: Final = 2000
 Ask = Callable[[], int]
+
+
+class Asks(Protocol):
+    """What the desk needs of ``EngineClient``; each raises EngineUnavailable without an engine."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether an engine is connected."""
+
+    def memory(self, *, on_message: OnMessage) -> int:
+        """Ask for MemoryFacts."""
+
+    def states(self, *, on_message: OnMessage) -> int:
+        """Ask for StatesKept."""
+
+    def pin_states(self, conversation: str, pinned: bool, *, on_message: OnMessage) -> int:
+        """Pin or unpin: StatesKept or Failure."""
+
+    def clear_states(self, conversations: Iterable[str] | None, *, on_message: OnMessage) -> int:
+        """Delete: StatesKept or Failure."""
 
 
 class MemoryDesk(QObject):
@@ -37,7 +56,7 @@ class MemoryDesk(QObject):
 
     def __init__(
         self,
-        client: EngineClient,
+        client: Asks,
         bridge: EngineBridge,
         parent: QObject,
         clock: Callable[[], float] = time.time,
@@ -52,7 +71,7 @@ class MemoryDesk(QObject):
         self.view = MemoryView()
         self._timer = QTimer(self)
         self._timer.setInterval(PERIOD_MS)
-        self._timer.timeout.connect(self.refresh)
+        self._timer.timeout.connect(self._on_time)
         bridge.ready.connect(self._on_ready)
         bridge.died.connect(self._on_died)
         bridge.tiers.connect(self._on_tiers)
@@ -102,6 +121,11 @@ class MemoryDesk(QObject):
     def close(self) -> None:
         """Ask no more."""
         self._timer.stop()
+
+    def _on_time(self) -> None:
+        """While an answer is on its way there is no need for another."""
+        if not self._waiting:
+            self.refresh()
 
     # Asking --------------------------------------------------------------------------------------
 

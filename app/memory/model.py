@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.memory.cards import Card, Part, bar_parts, cards, has_gpu
-from app.memory.rows import KeptRow, KnownChat, Moment, kept_rows
-from engine.protocol import MemoryFacts, StatesKept
+from app.memory.rows import RANKS, KeptRow, KnownChat, Moment, kept_rows
+from engine.protocol import ChatTier, MemoryFacts, StatesKept
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +56,14 @@ def memory_view(told: Told, now_s: float) -> MemoryView:
     bar = bar_parts(told.memory)
     words = f"{made[0].title}: {made[0].used} {made[0].whole} in use" if bar else ""
     return MemoryView(True, gpu, made, rows, bar, words)
+
+
+def tiers_of(rows: tuple[KeptRow, ...]) -> dict[int, ChatTier]:
+    """From where each chat goes on by what is kept of it, whichever model it is for."""
+    found: dict[int, ChatTier] = {}
+    for row in sorted(rows, key=lambda row: RANKS[row.tier], reverse=True):
+        if row.kept and row.chat is not None and row.conversation is not None:
+            found[row.chat] = ChatTier(
+                conversation=row.conversation, tier=row.tier, tokens=row.amounts[0]
+            )
+    return found

@@ -152,9 +152,7 @@ class FakeEngine:
             case AskMemory(request=request):
                 script = self._script
                 pools, plan, measured = script.pools, script.plan, script.measured
-                self._write(
-                    MemoryFacts(request=request, pools=pools, plan=plan, measured=measured)
-                )
+                self._write(MemoryFacts(request=request, pools=pools, plan=plan, measured=measured))
             case _:
                 pass
 

@@ -61,6 +61,9 @@ class KeptDelegate(QStyledItemDelegate):
             painter.fillRect(cell, theme.color("selected" if selected else "hover"))
         line = QRectF(cell.left(), cell.bottom() - 1, cell.width(), 1)
         painter.fillRect(line, theme.color("line"))
+        keyed = bool(state & QStyle.StateFlag.State_KeyboardFocusChange)
+        if selected and keyed and option.widget is not None and option.widget.hasFocus():
+            self._paint_ring(painter, cell, column)
         match column:
             case TableColumn.WHERE:
                 self._paint_where(painter, cell, row)
@@ -71,6 +74,16 @@ class KeptDelegate(QStyledItemDelegate):
             case _:
                 self._paint_figure(painter, cell, row, column, str(index.data()))
         painter.restore()
+
+    def _paint_ring(self, painter: QPainter, cell: QRectF, column: TableColumn) -> None:
+        """This cell's share of the ring around the row that keys act on."""
+        colour = self._look.theme.color("focus")
+        painter.fillRect(QRectF(cell.left(), cell.top(), cell.width(), 2), colour)
+        painter.fillRect(QRectF(cell.left(), cell.bottom() - 2, cell.width(), 2), colour)
+        if column is TableColumn.WHERE:
+            painter.fillRect(QRectF(cell.left(), cell.top(), 2, cell.height()), colour)
+        elif column is TableColumn.ACTIONS:
+            painter.fillRect(QRectF(cell.right() - 2, cell.top(), 2, cell.height()), colour)
 
     def _paint_where(self, painter: QPainter, cell: QRectF, row: KeptRow) -> None:
         theme = self._look.theme

@@ -52,9 +52,9 @@ class KeptModel(QAbstractTableModel):
             self.rows = new
             self.endResetModel()
             return True
-        for number, (before, after) in enumerate(zip(self.rows, new, strict=True)):
+        old, self.rows = self.rows, new
+        for number, (before, after) in enumerate(zip(old, new, strict=True)):
             if before != after:
-                self.rows = (*self.rows[:number], after, *self.rows[number + 1 :])
                 last = self.index(number, len(COLUMNS) - 1)
                 self.dataChanged.emit(self.index(number, 0), last)
         return False

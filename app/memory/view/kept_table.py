@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, QModelIndex, QPoint, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QKeyEvent,
@@ -39,7 +39,8 @@ WIDTHS: Final = {
     TableColumn.ACTIONS: 81,
 }
 LEAST_CHAT: Final = 160
-LEAVES: Final = (TableColumn.MODEL, TableColumn.TOKENS, TableColumn.SIZE)
+NOTE_COLUMNS: Final = 3
+LEAVES: Final = (TableColumn.MODEL, TableColumn.TOKENS, TableColumn.SIZE, TableColumn.USED)
 """What a narrow table leaves out, in this order, so that the titles can be read."""
 
 
@@ -90,6 +91,7 @@ class KeptTable(QTableView):
         self._look = look
         self.kept = KeptModel(self)
         self._delegate = KeptDelegate(look, icons, self)
+        self._spanned: tuple[int, tuple[int, ...]] = (0, ())
         self.setModel(self.kept)
         self.setItemDelegate(self._delegate)
         self.head = KeptHeader(look, self)
@@ -115,15 +117,14 @@ class KeptTable(QTableView):
     def show_rows(self, rows: tuple[KeptRow, ...]) -> None:
         """Show ``rows``; the current one stays current where it is still there."""
         current = self.current_row()
-        if self.kept.show_rows(rows):
-            self._delegate.hovered = -1
-            self.clearSpans()
-            for number, row in enumerate(rows):
-                if row.note:
-                    self.setSpan(number, COLUMNS.index(TableColumn.TOKENS), 1, 3)
-            found = self.kept.row_of(current.key) if current is not None else None
-            if found is not None:
-                self.setCurrentIndex(self.kept.index(found, COLUMNS.index(TableColumn.CHAT)))
+        others = self.kept.show_rows(rows)
+        self._span_notes(tuple(n for n, row in enumerate(rows) if row.note))
+        if not others:
+            return
+        self._delegate.hovered = -1
+        found = self.kept.row_of(current.key) if current is not None else None
+        if found is not None:
+            self.setCurrentIndex(self.kept.index(found, COLUMNS.index(TableColumn.CHAT)))
 
     def current_row(self) -> KeptRow | None:
         """The row that keys act on."""
@@ -135,6 +136,14 @@ class KeptTable(QTableView):
         """Head and all rows, in logical pixels."""
         theme = self._look.theme
         return theme.px(HEAD) + theme.px(ROW) * len(self.kept.rows)
+
+    def _span_notes(self, noted: tuple[int, ...]) -> None:
+        """A note takes the room of the figures that its row does not have."""
+        if (len(self.kept.rows), noted) != self._spanned:
+            self._spanned = (len(self.kept.rows), noted)
+            self.clearSpans()
+            for number in noted:
+                self.setSpan(number, COLUMNS.index(TableColumn.TOKENS), 1, NOTE_COLUMNS)
 
     # Keys and pointer ----------------------------------------------------------------------------
 
@@ -165,7 +174,7 @@ class KeptTable(QTableView):
             if self._can_change(row):
                 self.delete_wanted.emit(row)
             else:
-                self._open_menu(index, self.viewport().mapToGlobal(event.position().toPoint()))
+                self.menu_of(row).popup(event.globalPosition().toPoint())
         elif self._delegate.pin_box(cell).contains(event.position()) and self._can_change(row):
             self.pin_wanted.emit(row)
 
@@ -174,24 +183,22 @@ class KeptTable(QTableView):
         super().mouseMoveEvent(event)
         self._hover(self.indexAt(event.position().toPoint()).row())
 
-    def leaveEvent(self, event: QEvent) -> None:
-        """No row is under the pointer."""
-        super().leaveEvent(event)
-        self._hover(-1)
+    def viewportEvent(self, event: QEvent) -> bool:
+        """When the pointer leaves, no row is under it."""
+        if event.type() is QEvent.Type.Leave:
+            self._hover(-1)
+        return super().viewportEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """The menu of the row under the pointer, or of the current one for the menu key."""
         keyed = event.reason() is QContextMenuEvent.Reason.Keyboard
         index = self.currentIndex() if keyed else self.indexAt(event.pos())
         if index.isValid():
-            box = self.visualRect(index)
-            self._open_menu(
-                index,
-                self.viewport().mapToGlobal(box.bottomLeft()) if keyed else event.globalPos(),
-            )
+            below = self.viewport().mapToGlobal(self.visualRect(index).bottomLeft())
+            self.menu_of(index.data(ROW_ROLE)).popup(below if keyed else event.globalPos())
 
-    def _open_menu(self, index: QModelIndex, place: QPoint) -> None:
-        row: KeptRow = index.data(ROW_ROLE)
+    def menu_of(self, row: KeptRow) -> QMenu:
+        """What can be done with ``row``; the menu deletes itself once it is closed."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         opens = menu.addAction("Open chat")
@@ -202,7 +209,7 @@ class KeptTable(QTableView):
             pins.triggered.connect(lambda: self.pin_wanted.emit(row))
             deletes = menu.addAction("Delete what is kept …")
             deletes.triggered.connect(lambda: self.delete_wanted.emit(row))
-        menu.popup(place)
+        return menu
 
     def _can_change(self, row: KeptRow) -> bool:
         return row.kept and row.conversation is not None

@@ -170,8 +170,10 @@ class MemoryPage(QWidget):
         tall = max(card.wanted_height() for card in self._cards)
         for number, card in enumerate(self._cards):
             row, column = divmod(number, columns)
-            x = left + round(column * (wide + gap) / columns)
-            end = left + round((column + 1) * (wide + gap) / columns) - gap
+            # The last row may have fewer; they share its whole width.
+            beside = min(columns, len(self._cards) - row * columns)
+            x = left + round(column * (wide + gap) / beside)
+            end = left + round((column + 1) * (wide + gap) / beside) - gap
             card.setGeometry(x, top + row * (tall + gap), end - x, tall)
         rows = -(-len(self._cards) // columns)
         return top + rows * (tall + gap) - gap

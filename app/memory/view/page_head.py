@@ -35,7 +35,9 @@ class PageHead(QWidget):
         self._new_chat = IconButton(look, icons, "edit", "New chat (Ctrl+N)", self)
         self._sidebar.clicked.connect(self.sidebar_wanted)
         self._new_chat.clicked.connect(self.chat_wanted)
-        self.unload = QPushButton("Unload the model", self)
+        # A blank before the word keeps it apart from the icon.
+        self.unload = QPushButton(" Unload the model", self)
+        self.unload.setAccessibleName("Unload the model")
         self.unload.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.unload.setToolTip("Gives its memory back; chats stay")
         self.unload.clicked.connect(self.unload_wanted)

@@ -40,6 +40,7 @@ class PoolCard(QWidget):
             self._card = card
             self.setAccessibleName(" ".join(filter(None, (card.title, card.label))))
             self.setAccessibleDescription(card.description)
+            self.setToolTip(card.foot)
             self.update()
 
     def wanted_height(self) -> int:
