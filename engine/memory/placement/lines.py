@@ -109,7 +109,8 @@ def _work_lines(asked: Question, candidate: Candidate) -> list[PlanLine]:
             beside = taken.vision.weight_bytes // PICTURE_SHARE
         size += taken.vision.workspace_bytes + beside
         reason += "; one picture at a time"
-    rows_of = f"{candidate.streams} chats at once and one prompt"
+    chats = "one chat" if candidate.streams == 1 else f"{candidate.streams} chats at once"
+    rows_of = f"of a step of {chats}, and of one prompt"
     lines = [
         PlanLine(pool=pool, owner=WORKSPACE, bytes=size, reason=reason),
         PlanLine(pool=pool, owner=LOGITS, bytes=taken.logits(candidate.streams), reason=rows_of),

@@ -21,6 +21,7 @@ from engine.memory.placement.lines import (
     KEPT_IN_MEMORY,
     LOGITS,
     PICTURES,
+    VOCABULARY,
     WEIGHTS,
     WORKSPACE,
     Question,
@@ -39,7 +40,7 @@ HOST_BYTES: Final = 256 << 20
 HOST_SHARE: Final = 8
 PINNED_BYTES: Final = 8 << 30
 CROWDING_SHARE: Final = 2
-FIXED: Final = frozenset((WEIGHTS, PICTURES, WORKSPACE, LOGITS))
+FIXED: Final = frozenset((WEIGHTS, PICTURES, WORKSPACE, LOGITS, VOCABULARY))
 """What takes its bytes whatever is left to other programs."""
 
 
