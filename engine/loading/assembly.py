@@ -81,9 +81,7 @@ def assemble(
         MemoryRefused: what the plan promised is not there any more.
     """
     with ledger.envelope(LOADING, load_demand(parts.plan.lines)) as room:
-        for line in parts.plan.lines:
-            if line.owner == VOCABULARY:
-                stack.enter_context(room.reserve(VOCABULARY, {line.pool: line.bytes})).commit()
+        _hold_others(parts, room, stack)
         arena, recurrent = _arenas(parts, room, stack)
         runner = build(
             RunnerParts(
@@ -99,15 +97,7 @@ def assemble(
                 resources=stack,
             )
         )
-        if parts.library is not None:
-            host = room.reserve(KEPT_IN_MEMORY, {RAM: parts.plan.host_state_bytes})
-            stack.enter_context(host).commit()
-    pools = tuple(
-        PagePool(pages, group.window)
-        for group, pages in zip(parts.spec.groups, parts.plan.page_counts, strict=True)
-    )
-    slots = None if recurrent is None else SlotPool(recurrent)
-    memory = LaneMemory(pools, HostDevice(arena, recurrent), slots)
+    memory = _lane_memory(parts, arena, recurrent)
     report("warm-up", 0, 1)
     probe = warm(runner, memory, parts.spec.vocabulary)
     report("warm-up", 1, 1)
@@ -123,6 +113,22 @@ def assemble(
         context_tokens=parts.plan.context_tokens,
         stream_limit=parts.streams,
     )
+
+
+def _hold_others(parts: Parts, ledger: Credit, stack: ExitStack) -> None:
+    """Account for what others allocate: the vocabulary, and the host tier of kept states."""
+    for line in parts.plan.lines:
+        if line.owner == VOCABULARY or (line.owner == KEPT_IN_MEMORY and parts.library):
+            stack.enter_context(ledger.reserve(line.owner, {line.pool: line.bytes})).commit()
+
+
+def _lane_memory(parts: Parts, arena: KvArena, recurrent: RecurrentArena | None) -> LaneMemory:
+    pools = tuple(
+        PagePool(pages, group.window)
+        for group, pages in zip(parts.spec.groups, parts.plan.page_counts, strict=True)
+    )
+    slots = None if recurrent is None else SlotPool(recurrent)
+    return LaneMemory(pools, HostDevice(arena, recurrent), slots)
 
 
 def _lower_tiers(

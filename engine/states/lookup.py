@@ -15,7 +15,7 @@ from engine.cache.formats import PAGE_ROWS
 from engine.cache.lane import LaneMemory, LaneState
 from engine.protocol import Reason, StateFacts, Tier
 from engine.states.border import Hit, StateArchive
-from engine.states.held import HeldState, HeldStates
+from engine.states.device.held import HeldState, HeldStates
 from engine.states.records import prefix_digests
 
 REMEMBERED_LOSSES: Final = 1024

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from engine.protocol import ChatTier, Reason, StateFacts, Tier
-from engine.states.held import HeldState
+from engine.states.device.held import HeldState
 
 QUICKNESS: tuple[Tier, ...] = ("none", "disk", "host", "device")
 

@@ -23,7 +23,7 @@ from engine.errors import DeviceLost, InvariantBroken
 from engine.owner import Owner
 from engine.protocol import Tier
 from engine.states.border import Fetch, Piece
-from engine.states.held import HeldState, HeldStates
+from engine.states.device.held import HeldState, HeldStates
 from engine.states.lookup import Found
 from engine.states.records import SLOT, ExtentName, extent_names
 

@@ -11,38 +11,28 @@ may be absent. Used from the engine thread only.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.cache.formats import PAGE_ROWS
-from engine.cache.lane import Lane, LaneMemory, LaneRefused, LaneState
-from engine.errors import DeviceLost, InvariantBroken
+from engine.cache.lane import Lane, LaneMemory, LaneRefused
+from engine.errors import InvariantBroken
 from engine.owner import Owner
 from engine.protocol import ChatTier, StateFacts
-from engine.states.evicting import Eviction
-from engine.states.held import HeldState, HeldStates, common_rows, first_pages
+from engine.states.device.evicting import Eviction
+from engine.states.device.held import HeldState, HeldStates
+from engine.states.device.keeping import Clocks, Keeping
 from engine.states.lookup import Asked, Found, Lookup, LowerTiers
 from engine.states.overview import Counts, StoreCensus, chat_tiers, state_facts
-from engine.states.records import Role, StateRecord, extent_names, prefix_digest
+from engine.states.records import Role, StateRecord, prefix_digest
 from engine.states.resume import Course, Resume, ResumeStatus, course_into
 from engine.states.write_back import STEP_BYTES, WriteBack
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Clocks:
-    """A monotonic one in ns, and seconds since 1970."""
-
-    monotonic_ns: Callable[[], int] = time.monotonic_ns
-    wall_s: Callable[[], float] = time.time
 
 
 class StateStore(Owner):
@@ -71,7 +61,8 @@ class StateStore(Owner):
         self._writer = None if lower is None else WriteBack(memory.device, lower.archive, clock)
         losses = self._lookup.losses
         self._room = Eviction(memory, self._held, self._writer, losses, self._counts)
-        self._ticks = 0
+        archive = None if lower is None else lower.archive
+        self._keeping = Keeping(memory, self._held, self._room, archive, self._clocks)
         self._told: tuple[tuple[int, int], tuple[ChatTier, ...]] = ((0, 0), ())
         if lower is not None:
             self._rank(pinned={facts.conversation for facts in lower.facts if facts.pinned})
@@ -115,7 +106,7 @@ class StateStore(Owner):
         if found.hit is None:
             if found.state is not None:
                 self._counts.hits["device"] += 1
-                self._use(found.state, found.asked.conversation)
+                self._keeping.use(found.state, _owner(found, found.state.record))
             return Resume(found.at, found.tier, clock=clock)
         assert self._lower is not None
         targets, copies, sources = course_into(lane, self._memory, found, self._held)
@@ -157,27 +148,7 @@ class StateStore(Owner):
         """
         if len(ids) % self._grid_rows or not len(ids):
             raise InvariantBroken(f"A state of {len(ids)} tokens is not on the grid.")
-        key = prefix_digest(ids)
-        self._swap(lane, ids)
-        state = self._held.equal_to(ids, key)
-        if state is not None:
-            state.record = replace(state.record, role=_merged(state.record.role, role))
-            state.born = self._tick()
-            self._use(state, conversation)
-            return True
-        windows = [pool.window for pool in self._memory.pools]
-        names = extent_names(ids, windows, recurrent=self._memory.slots is not None)
-        record = StateRecord(ids.copy(), key, names, role, conversation)
-        self._room.make_room(record)
-        hold = self._share(lane, record)
-        if hold is None:
-            return False
-        whose = set() if conversation is None or role is Role.SHARED else {conversation}
-        born, now_s = self._tick(), self._clocks.wall_s()
-        self._held.add(HeldState(record, hold, whose, born=born, used=born, used_s=now_s))
-        self._lookup.losses.remove(key)
-        self._counts.kept += 1
-        return True
+        return self._keeping.keep(lane, ids, role, conversation) is not None
 
     def reclaim(self, refused: LaneRefused) -> bool:
         """Evict until there is what a request was refused; nothing where that cannot succeed."""
@@ -264,34 +235,6 @@ class StateStore(Owner):
             self._writer.flush(tuple(self._held))
         self._held.close()
 
-    def _swap(self, lane: Lane, ids: NDArray[np.int32]) -> None:
-        """Have the lane hold kept pages in place of its own that are the same."""
-        pages, state = max(
-            ((common_rows(state.record.ids, ids) // PAGE_ROWS, state) for state in self._held),
-            key=itemgetter(0),
-            default=(0, None),
-        )
-        if state is not None and pages:
-            lane.swap(first_pages(state.hold, pages))
-
-    def _share(self, lane: Lane, record: StateRecord) -> LaneState | None:
-        try:
-            hold = lane.share(record.at)
-        except DeviceLost as error:
-            self._counts.failed += 1
-            _LOG.info("state not kept tokens=%d reason=%r", record.at, error.sentence)
-            return None
-        if hold is None:
-            self._counts.refused += 1
-        return hold
-
-    def _use(self, state: HeldState, conversation: str | None) -> None:
-        """A state was resumed or kept again."""
-        state.used, state.used_s = self._tick(), self._clocks.wall_s()
-        self._held.join(state, conversation)
-        if self._lower is not None and state.written:
-            self._lower.archive.touch(state.record, conversation)
-
     def _resumed(
         self, found: Found, lane: Lane, sources: tuple[HeldState, ...], status: ResumeStatus
     ) -> None:
@@ -304,10 +247,10 @@ class StateStore(Owner):
         match status:
             case ResumeStatus.DONE:
                 self._counts.hits[found.tier] += 1
-                whole = found.at == record.at and record.role is not Role.SHARED
-                archive.touch(record, found.asked.conversation if whole else None)
+                owner = _owner(found, record)
+                archive.touch(record, owner)
                 if found.at == record.at:
-                    self._keep_resumed(lane, record, found.asked.conversation)
+                    self._keep_resumed(lane, record, owner)
             case ResumeStatus.DAMAGED:
                 self._counts.damaged += 1
                 archive.drop(record.key)
@@ -318,23 +261,19 @@ class StateStore(Owner):
             case _:
                 pass
 
-    def _keep_resumed(self, lane: Lane, record: StateRecord, conversation: str | None) -> None:
+    def _keep_resumed(self, lane: Lane, record: StateRecord, owner: str | None) -> None:
         """Hold on the device, too, what just came from below."""
-        ids = record.ids
-        if self.keep(lane, ids, record.role, conversation or record.conversation):
-            state = self._held.equal_to(ids, record.key)
-            assert state is not None
+        owner = owner or record.conversation
+        state = self._keeping.keep(lane, record.ids, record.role, owner)
+        if state is not None:
             state.written = True
 
     def _rank(self, pinned: Iterable[str | None]) -> None:
         names = frozenset(name for name in pinned if name is not None)
         self._room.standing = replace(self._room.standing, pinned=names)
 
-    def _tick(self) -> int:
-        self._ticks += 1
-        return self._ticks
 
-
-def _merged(one: Role, other: Role) -> Role:
-    """What several conversations begin with stays that; else the latest use counts."""
-    return Role.SHARED if Role.SHARED in (one, other) else other
+def _owner(found: Found, record: StateRecord) -> str | None:
+    """The conversation that begins with all of a state; a shared beginning is nobody's."""
+    is_whole = found.at == record.at and record.role is not Role.SHARED
+    return found.asked.conversation if is_whole else None

@@ -17,7 +17,7 @@ from typing import Final
 from engine.cache.device import PageDevice
 from engine.errors import DeviceLost
 from engine.states.border import StateArchive
-from engine.states.held import HeldState
+from engine.states.device.held import HeldState
 from engine.states.records import SLOT, ExtentName, Role
 
 STEP_BYTES: Final = 32 << 20

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from engine.cache.lane import Lane, LaneRefused
 from engine.cache.pages import PagePool, first_reached_page, pages_for
 from engine.protocol import StateFacts
+from engine.states.device.keeping import Clocks
 from engine.states.lookup import Found, LowerTiers
 from engine.states.records import Role
 from engine.states.resume import Resume, ResumeStatus
-from engine.states.store import Clocks, StateStore
+from engine.states.store import StateStore
 from tests.helpers.fake_archive import FakeArchive
 from tests.helpers.fake_device import FakeDevice, left_behind
 from tests.helpers.fake_slots import chain_of

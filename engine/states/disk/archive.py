@@ -212,7 +212,7 @@ class DiskArchive(Owner):
 
     def _ready(self) -> bool:
         """Wait until it is known what is kept; whether it is."""
-        return not self._closed and self._shelf.loaded.wait(READY_S)
+        return not self._closed and self._shelf.adopted.wait(READY_S)
 
     def _lost(self, name: ExtentName) -> None:
         """On a reader's thread: an extent cannot be had, and so none of the states that need it."""

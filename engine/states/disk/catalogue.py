@@ -77,7 +77,8 @@ class Shelf:
     """What is kept under one identity; ``name`` is its folder's.
 
     Attributes:
-        loaded: set once what the folder holds is known, or that it cannot be.
+        known: whether it has been read what the folder holds.
+        adopted: set once that is so under the identity and probe with which it was opened.
         usable: whether its folder can be written.
         revision: another number whenever a state came, went or changed.
         forgotten: told of each extent that is forgotten.
@@ -93,7 +94,8 @@ class Shelf:
     usable: bool = True
     revision: int = 0
     forgotten: Callable[[ExtentName], None] | None = None
-    loaded: threading.Event = field(default_factory=threading.Event)
+    known: bool = False
+    adopted: threading.Event = field(default_factory=threading.Event)
     _ends: dict[bytes, dict[bytes, None]] = field(default_factory=dict)
 
     def add(self, kept: Kept) -> None:

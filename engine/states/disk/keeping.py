@@ -58,7 +58,7 @@ class Keeping:
         self._files = files
         self._wished_bytes = wished_bytes
         self._clock = clock
-        self._told_full = False
+        self._is_failing = False
 
     def quota(self) -> tuple[int, int]:
         """(quota, free bytes of the disk) as they are now; (0, 0) where the disk does not say."""
@@ -78,7 +78,7 @@ class Keeping:
             extent, content = shelf.extents.get(name), host.peek(name)
             if extent is None or extent.written or content is None:
                 return
-        written = self._make_room(file_bytes(len(content)))
+        written = self._fits(file_bytes(len(content)))
         if written and name in shelf.extents:  # its own state may have had to make the room
             write = partial(self.shelving.folder(shelf).write_extent, name, content)
             written = self._written(write)
@@ -99,7 +99,7 @@ class Keeping:
             manifest = _manifest(kept, shelf)
             is_new, kept.changed = kept.manifest_bytes == 0, False
         content = pack_manifest(manifest)
-        written = (not is_new or self._make_room(len(content))) and self._written(
+        written = (not is_new or self._fits(len(content))) and self._written(
             partial(self.shelving.folder(shelf).write_manifest, key, content)
         )
         with self._catalogue.lock:
@@ -180,16 +180,24 @@ class Keeping:
                 chosen.append(shelf.remove((kept.key,)))
             return chosen
 
+    def _fits(self, more_bytes: int) -> bool:
+        """Whether so much more may be written, if need be after others had to go."""
+        return self._make_room(more_bytes) or self._failed("over the quota")
+
     def _written(self, write: Callable[[], None]) -> bool:
         try:
             write()
         except OSError as error:
-            if not self._told_full:
-                _LOG.info("state not written reason=%s", error.strerror)
-            self._told_full = True
-            return False
-        self._told_full = False
+            return self._failed(error.strerror)
+        self._is_failing = False
         return True
+
+    def _failed(self, reason: str | None) -> bool:
+        """Say why states are not written, once until one is again; always False."""
+        if not self._is_failing:
+            _LOG.info("state not written reason=%r", reason)
+        self._is_failing = True
+        return False
 
 
 def _manifest(kept: Kept, shelf: Shelf) -> Manifest:

@@ -71,6 +71,7 @@ class DiskLibrary(Owner):
             shelf.model, shelf.can_cut = identity.model, identity.can_cut
             shelf.extent_bytes = dict(identity.extent_bytes)
             shelf.forgotten = host.forget
+            shelf.adopted.clear()
             self._catalogue.opened = shelf
         self._host = host
         adopt = partial(self._keeping.shelving.adopt, shelf, identity, probe)
@@ -128,7 +129,9 @@ class DiskLibrary(Owner):
         self._keeping.worker.hurry(HURRY_S)
 
     def _ask(self, job: Callable[[], None]) -> None:
-        self._keeping.worker.call(job, ANSWER_S)
+        opened = self._catalogue.opened
+        if opened is None or opened.adopted.wait(ANSWER_S):
+            self._keeping.worker.call(job, ANSWER_S)
 
     def _pin(self, conversation: str, *, pinned: bool) -> None:
         self._keeping.shelving.load_all()

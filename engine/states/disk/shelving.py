@@ -52,17 +52,16 @@ class Shelving:
                 with self._catalogue.lock:
                     shelf.remove(tuple(shelf.states))
                     shelf.forget_extents(tuple(shelf.extents))
-                    shelf.loaded.clear()
+                    shelf.known = False
                 folder.wipe()
                 folder.write_identity(wanted)
             shelf.usable = True
         except OSError as error:
             # Nothing that lies there may be believed: it can be what another probe left.
-            shelf.usable = False
-            shelf.loaded.set()
+            shelf.usable, shelf.known = False, True
             _LOG.info("states not kept on disk reason=%s", error.strerror)
-            return
         self._load(shelf)
+        shelf.adopted.set()
 
     def load_all(self) -> None:
         """Learn what every identity keeps; what belongs to none is deleted."""
@@ -75,7 +74,7 @@ class Shelving:
         for name in filter(FOLDER_NAME.fullmatch, names):
             with self._catalogue.lock:
                 shelf = self._catalogue.shelves.setdefault(name, Shelf(name))
-            if shelf.loaded.is_set():
+            if shelf.known or shelf is self._catalogue.opened:
                 continue
             found = self.folder(shelf).read_identity()
             if found is None:
@@ -110,22 +109,20 @@ class Shelving:
 
     def _load(self, shelf: Shelf) -> None:
         """Read a shelf's manifests; what is no whole state is deleted."""
-        folder, strays = self.folder(shelf), None
-        if not shelf.loaded.is_set():
-            try:
-                listing = folder.listing()
-                states = [
-                    (key, folder.read_manifest(key, shelf.extent_bytes)) for key in listing.keys
-                ]
-                with self._catalogue.lock:
-                    strays = self._fill(shelf, listing.extents, states)
-                folder.remove_strays(listing.strays)
-            except OSError as error:
-                shelf.usable = False
-                _LOG.info("states not read reason=%s", error.strerror)
-        shelf.loaded.set()
-        if strays is not None:
-            self.delete(strays)
+        if shelf.known:
+            return
+        folder, shelf.known = self.folder(shelf), True
+        try:
+            listing = folder.listing()
+        except OSError as error:
+            shelf.usable = False
+            _LOG.info("states not read reason=%s", error.strerror)
+            return
+        states = [(key, folder.read_manifest(key, shelf.extent_bytes)) for key in listing.keys]
+        with self._catalogue.lock:
+            strays = self._fill(shelf, listing.extents, states)
+        folder.remove_strays(listing.strays)
+        self.delete(strays)
 
     def _fill(
         self,

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.cache.lane import LaneState, PagesRefused
-from engine.states.held import HeldState
+from engine.states.device.held import HeldState
+from engine.states.device.victims import Standing, superseded, victims
 from engine.states.records import Role, StateRecord, prefix_digest
-from engine.states.victims import Standing, superseded, victims
 from tests.helpers.state_world import World, tokens
 
 IDS = tokens(2000)

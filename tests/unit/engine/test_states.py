@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.cache.lane import Lane, PagesRefused, SlotsRefused
 from engine.cache.pages import PageCensus, first_reached_page
 from engine.errors import InvariantBroken
-from engine.states.held import HeldStates
+from engine.states.device.held import HeldStates
 from engine.states.lookup import REMEMBERED_LOSSES
 from engine.states.marks import choose_marks
 from engine.states.records import Role

@@ -12,11 +12,11 @@ from engine.cache.formats import PAGE_ROWS
 from engine.cache.lane import LaneMemory, LaneRefused, PagesRefused, SlotsRefused
 from engine.cache.pages import state_pages
 from engine.errors import InvariantBroken
-from engine.states.held import HeldState, HeldStates
+from engine.states.device.held import HeldState, HeldStates
+from engine.states.device.victims import Standing, victims
 from engine.states.lookup import Losses
 from engine.states.overview import Counts
 from engine.states.records import Role, StateRecord
-from engine.states.victims import Standing, victims
 from engine.states.write_back import WriteBack
 
 
@@ -24,6 +24,8 @@ class Eviction:
     """Takes states from the device tier.
 
     Attributes:
+        losses: told of what goes.
+        counts: of the store.
         standing: whose states go last.
     """
 
@@ -38,8 +40,8 @@ class Eviction:
         self._memory = memory
         self._held = held
         self._writer = writer
-        self._losses = losses
-        self._counts = counts
+        self.losses = losses
+        self.counts = counts
         self.standing = Standing()
 
     def reclaim(
@@ -97,8 +99,8 @@ class Eviction:
         if self._writer is not None:
             self._writer.save(state, tuple(self._held))
         self._held.drop(state)
-        self._counts.evicted += 1
-        self._losses.add(state.record.key, "evicted")
+        self.counts.evicted += 1
+        self.losses.add(state.record.key, "evicted")
 
     def _reclaim_slot(self, order: Iterable[HeldState]) -> bool:
         """Evict at most one state so that a slot is free."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from engine.states.held import HeldState, common_rows
+from engine.states.device.held import HeldState, common_rows
 from engine.states.records import Role, StateRecord
 
 NOBODY: Final[frozenset[str]] = frozenset()
