@@ -35,6 +35,7 @@ from engine.models.spec import FeedForwardSpec, Linear, ModelSpec
 HALF_BYTES: Final = 2
 SCRATCH_BYTES: Final = 64 << 20
 LAID_OUT: Final = "laid out in GPU memory in their own bits"
+LOOKED_UP: Final = "; rows that are only looked up stay in the file"
 
 
 def gpu_footprint(source: CheckpointSource, spec: ModelSpec) -> Footprint:
@@ -50,9 +51,14 @@ def gpu_footprint(source: CheckpointSource, spec: ModelSpec) -> Footprint:
         logit_bytes=FLOAT_BYTES * spec.vocabulary,
         unpacked_bytes=HALF_BYTES * max(_elements(each, tensors) for each in _dense(spec)),
         vocabulary_bytes=WORD_BYTES * spec.vocabulary,
-        weights=LAID_OUT,
+        weights=LAID_OUT + (LOOKED_UP if _has_lookups(spec) else ""),
         streamable=_streamable(spec, tensors),
     )
+
+
+def _has_lookups(spec: ModelSpec) -> bool:
+    """Whether a table of rows is no product's weight too."""
+    return spec.head != spec.embedding or spec.per_layer is not None
 
 
 def _streamable(spec: ModelSpec, tensors: Tensors) -> Streamable:
