@@ -129,9 +129,12 @@ class DiskLibrary(Owner):
         self._keeping.worker.hurry(HURRY_S)
 
     def _ask(self, job: Callable[[], None]) -> None:
-        opened = self._catalogue.opened
+        """Have it done before anything else that waits, and wait for it; it is done in any case."""
+        opened, worker = self._catalogue.opened, self._keeping.worker
         if opened is None or opened.adopted.wait(ANSWER_S):
-            self._keeping.worker.call(job, ANSWER_S)
+            worker.call(job, ANSWER_S)
+        else:
+            worker.add(job)
 
     def _pin(self, conversation: str, *, pinned: bool) -> None:
         self._keeping.shelving.load_all()

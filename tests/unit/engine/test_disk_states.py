@@ -160,6 +160,24 @@ def test_another_probe_deletes_what_was_kept(files: FakeFiles) -> None:
     assert len(files.paths()) == 1
 
 
+def test_what_was_read_before_a_model_is_opened_is_not_believed_before_its_probe(
+    files: FakeFiles,
+) -> None:
+    with library_on(files) as library:
+        keep(opened(library), record(tokens(512)))
+    with library_on(files) as library:
+        assert len(library.facts()) == 1
+        archive = opened(library, probe=b"another")
+        assert find(archive, tokens(512)) is None and library.facts() == ()
+        keep(archive, record(tokens(512)))
+        archive.close()
+        again = opened(library, probe=b"another")
+        state = record(tokens(512))
+        assert again.tier(state) == "disk" and read(again, state) == expected(state)
+        again.close()
+        assert opened(library, probe=b"a third").tier(state) == "none"
+
+
 def test_one_archive_is_open_at_a_time_and_needs_memory(files: FakeFiles) -> None:
     with library_on(files) as library:
         with pytest.raises(InvariantBroken):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -329,6 +330,28 @@ def test_what_was_cleared_does_not_come_back_after_a_restart() -> None:
             assert [row.conversation for row in library.facts()] == ["chat 9"]
             hit = archive.find([(512, chat(2).key)], chat(2).ids)
             assert hit is not None and hit.record.conversation == "chat 9"
+
+
+def test_what_is_deleted_while_the_disk_hangs_goes_when_it_works_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = FakeFiles()
+    with opened(files) as (_, archive):
+        put(archive, chat(1), chat(2))
+    gate = threading.Event()
+    files.before = lambda _name: wait(gate)
+    monkeypatch.setattr("engine.states.disk.library.ANSWER_S", 0.01)
+    with opened(files) as (library, archive):
+        library.clear(["chat 1"])
+        assert library.facts() == ()
+        gate.set()
+        assert archive.tier(chat(2)) == "disk"
+    with opened(files) as (library, archive):
+        assert kept(archive, [chat(1), chat(2)]) == [1]
+
+
+def wait(gate: threading.Event) -> None:
+    assert gate.wait(5)
 
 
 def test_a_sweep_leaves_shared_beginnings_and_known_conversations() -> None:
