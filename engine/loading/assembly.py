@@ -103,6 +103,11 @@ def assemble(
     report("warm-up", 1, 1)
     layout = layout_of(memory, runner, parts.plan.kv_format)
     lower = _lower_tiers(parts, layout, probe, config, stack)
+    return _served(parts, runner, memory, lower)
+
+
+def _served(parts: Parts, runner: Runner, memory: LaneMemory, lower: LowerTiers | None) -> Served:
+    """All of it, and a line in the log where chats will displace each other's states."""
     wanted = wanted_states(parts.streams)
     if parts.plan.states < wanted:
         _LOG.info("few states fit states=%d wanted=%d", parts.plan.states, wanted)
