@@ -12,7 +12,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from app.memory.words import GIBIBYTE, GIGABYTE, MEBIBYTE, gb, gib, whole_gb
+from app.memory.words import GIBIBYTE, MEBIBYTE, gb, gib, whole_gb
 from engine.protocol import MeasuredMemory, MemoryFacts, PlanLine, PoolFacts, StatesKept
 
 RAM: Final = "ram"
@@ -167,7 +167,7 @@ def _card(
         pool.name,
         icon,
         title,
-        pool.label,
+        pool.label if pool.label != title else "",
         f"{used / GIBIBYTE:.1f}",
         f"of {whole / GIBIBYTE:.1f} GiB",
         parts,
@@ -255,7 +255,7 @@ def _disk_card(states: StatesKept) -> Card:
         "disk",
         "Disk",
         "",
-        f"{states.disk_bytes / GIGABYTE:.1f}",
+        gb(states.disk_bytes),
         f"of {whole_gb(states.quota_bytes)} for kept chats",
         tuple(part for part in parts if part.bytes or part.kind is PartKind.FREE),
         foot=foot,

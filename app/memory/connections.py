@@ -114,6 +114,8 @@ class MemoryConnections(QObject):
         ready = state.phase is ModelPhase.READY
         self._window.memory.head.show_unload(state.name if ready else "")
         self._show_tiers()
+        if state.facts is not None:
+            self.desk.show_name(state.facts.name, state.name)
         if ready or state.phase is ModelPhase.UNLOADED:
             self.desk.refresh()
 

@@ -101,6 +101,10 @@ class MemoryDesk(QObject):
         """The chats that the app has."""
         self._tell(replace(self._told, chats=chats))
 
+    def show_name(self, model: str, name: str) -> None:
+        """What the window calls a model that has another name at the engine."""
+        self._tell(replace(self._told, names={**self._told.names, model: name}))
+
     def show_answering(self, chats: frozenset[int]) -> None:
         """The chats that have a running reply; when one has ended, what is kept has changed."""
         ended = self._told.answering - chats

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from app.memory.cards import Card, Part, bar_parts, cards, has_gpu
 from app.memory.rows import RANKS, KeptRow, KnownChat, Moment, kept_rows
@@ -17,6 +18,7 @@ class Told:
         there: whether an engine is connected.
         chats: what the app has, kept or not.
         answering: chats with a running reply.
+        names: what the window calls models, by the names that they have at the engine.
     """
 
     there: bool = False
@@ -24,6 +26,7 @@ class Told:
     states: StatesKept | None = None
     chats: tuple[KnownChat, ...] = ()
     answering: frozenset[int] = frozenset()
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def memory_view(told: Told, now_s: float) -> MemoryView:
         return MemoryView()
     gpu = has_gpu(told.memory)
     made = cards(told.memory, told.states)
-    moment = Moment(now_s, gpu, told.answering)
+    moment = Moment(now_s, gpu, told.answering, told.names)
     rows = kept_rows(told.states.states, told.chats, moment) if told.states is not None else ()
     bar = bar_parts(told.memory)
     words = f"{made[0].title}: {made[0].used} {made[0].whole} in use" if bar else ""

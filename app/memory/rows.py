@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final
@@ -87,11 +87,13 @@ class Moment:
         now_s: seconds since 1970.
         gpu: whether the quickest tier is on a GPU; else it is RAM.
         answering: chats with a running reply.
+        names: what the window calls models, by the names that they have at the engine.
     """
 
     now_s: float
     gpu: bool = False
     answering: frozenset[int] = frozenset()
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 def where_words(tier: Tier, *, gpu: bool) -> str:
@@ -176,7 +178,7 @@ def _kept_row(state: StateFacts, known: Mapping[str, KnownChat], moment: Moment)
         title=chat.title if chat is not None else SHARED if state.conversation is None else DELETED,
         tokens=f"{state.tokens:,}",
         size=lowest(state.bytes),
-        model=state.model,
+        model=moment.names.get(state.model, state.model),
         used="answering" if answering else last_used(state.used_s, moment.now_s),
         kept=True,
         pinned=state.pinned,

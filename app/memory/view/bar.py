@@ -16,7 +16,7 @@ from app.memory.cards import Part, PartKind
 
 GAP: Final = 2
 LEAST: Final = 3
-HATCH: Final = 5
+HATCH: Final = 7
 
 
 def part_boxes(parts: Sequence[Part], box: QRectF, gap: float, least: float) -> list[QRectF]:
@@ -64,7 +64,8 @@ def paint_swatch(painter: QPainter, box: QRectF, kind: PartKind, theme: Theme) -
     if kind is PartKind.FREE:
         painter.setPen(QPen(theme.color("control"), 1))
         painter.setBrush(theme.color("track"))
-        painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
+        inside = radius - 0.5
+        painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), inside, inside)
     else:
         outline = QPainterPath()
         outline.addRoundedRect(box, radius, radius)
@@ -85,7 +86,7 @@ def _paint_part(painter: QPainter, box: QRectF, kind: PartKind, theme: Theme) ->
 def _paint_hatch(painter: QPainter, box: QRectF, theme: Theme) -> None:
     painter.save()
     painter.setClipRect(box, Qt.ClipOperation.IntersectClip)
-    painter.setPen(QPen(theme.color("control"), 1.2 * theme.scale))
+    painter.setPen(QPen(theme.color("control"), 1.4 * theme.scale))
     step, tall = theme.px(HATCH), box.height()
     x = box.left() - tall
     while x < box.right():

@@ -56,7 +56,7 @@ class KeptDelegate(QStyledItemDelegate):
         selected = bool(state & QStyle.StateFlag.State_Selected)
         active = selected or index.row() == self.hovered
         painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        # Without antialiasing, so that cells meet on whole pixels at any scale.
         if active:
             painter.fillRect(cell, theme.color("selected" if selected else "hover"))
         line = QRectF(cell.left(), cell.bottom() - 1, cell.width(), 1)
@@ -64,6 +64,8 @@ class KeptDelegate(QStyledItemDelegate):
         keyed = bool(state & QStyle.StateFlag.State_KeyboardFocusChange)
         if selected and keyed and option.widget is not None and option.widget.hasFocus():
             self._paint_ring(painter, cell, column)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        cell.adjust(0, 0, 0, -1)
         match column:
             case TableColumn.WHERE:
                 self._paint_where(painter, cell, row)

@@ -62,7 +62,6 @@ class KeptHeader(QHeaderView):
         column = COLUMNS[section]
         cell = QRectF(box)
         painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.fillRect(cell, theme.color("sunken"))
         line = QRectF(cell.left(), cell.bottom() - 1, cell.width(), 1)
         painter.fillRect(line, theme.color("line"))

@@ -70,9 +70,9 @@ class PoolCard(QWidget):
 
     def _paint_head(self, painter: QPainter, inner: QRectF, card: Card) -> None:
         theme = self._look.theme
-        size, middle = theme.px(18), theme.px(24)
+        size, middle = theme.px(20), theme.px(24)
         icon = self._icons.pixmap(card.icon, size, theme.tokens.text2, self.devicePixelRatioF())
-        painter.drawPixmap(QPointF(inner.left() + theme.px(1), middle - size / 2), icon)
+        painter.drawPixmap(QPointF(inner.left(), middle - size / 2), icon)
         line = QRectF(inner.left(), theme.px(14), inner.width(), theme.line_px(Role.TITLE))
         left = line.adjusted(theme.px(30), 0, 0, 0)
         font = theme.font(Role.TITLE)

@@ -6,6 +6,7 @@ import random
 import time
 from datetime import datetime, timedelta
 
+import msgspec
 import pytest
 
 from app.memory.cards import Mark, PartKind, bar_parts, cards
@@ -203,6 +204,17 @@ def test_what_belongs_to_no_chat_that_is_known_is_named_too() -> None:
         ("Common beginnings", None),
         ("A deleted chat", None),
     ]
+
+
+def test_models_are_called_as_the_window_calls_them() -> None:
+    moment = Moment(NOW, names={"m": "SmolLM2 135M Instruct"})
+    rows = kept_rows((state("1"), state("2", model="n")), CHATS[:2], moment)
+    assert [row.model for row in rows] == ["SmolLM2 135M Instruct", "n"]
+
+
+def test_a_label_that_only_repeats_the_title_is_left_out() -> None:
+    named = [msgspec.structs.replace(RAM, label=label) for label in ("RAM", "DDR5")]
+    assert [cards(facts(pool), None)[0].label for pool in named] == ["", "DDR5"]
 
 
 def test_two_models_of_one_chat_are_two_rows_and_one_chat_in_the_count() -> None:
