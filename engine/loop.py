@@ -233,10 +233,13 @@ class Loop:
         began_ns = clock()
 
         def report(phase: Phase, done: int, total: int) -> None:
+            if (phase, done) == ("open", total):
+                memory.mark()  # what loading imports is no model's
             self._send(Progress(request=wish.request, phase=phase, done=done, total=total))
             self._hold_messages()
 
-        self._surroundings.memory.mark()
+        memory = self._surroundings.memory
+        memory.mark()
         model = self._loader.load(wish, report)
         self._model = model
         self._serving = Serving(model.served, self._tell, clock, self._surroundings.on_battery)
@@ -271,6 +274,7 @@ class Loop:
         if model is not None:
             model.close()
             _LOG.info("model unloaded architecture=%s", model.facts.architecture)
+        self._ledger.retry_quarantined()
 
     def _generate(self, wish: Generate, at_ns: int) -> None:
         model = self._loaded()

@@ -76,14 +76,16 @@ class CheckpointLoader:
             source = stack.enter_context(open_checkpoint(Path(wish.path)))
             spec = without_copy(model_spec(source), source)
             plan = self._fitting(source, spec, wish)
+            assembly = importlib.import_module("engine.loading.assembly")
+            build = self._builder()
+            report("open", 1, 1)  # what is taken from here on is the model's
             report("tokenizer", 0, 1)
             tokenizer = Tokenizer(source.tokenizer, self._config.data_directory / CACHE_FOLDER)
             template = stack.enter_context(ChatTemplate(source.chat_template, tokenizer))
             template.start()
-            assembly = importlib.import_module("engine.loading.assembly")
             served = assembly.assemble(
                 assembly.Parts(source, spec, plan, plan.streams, self._library),
-                self._builder(),
+                build,
                 self._config,
                 ledger=self._ledger,
                 report=report,

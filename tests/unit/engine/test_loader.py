@@ -92,7 +92,7 @@ def test_a_loaded_checkpoint_says_its_script(
     assert {"open", "tokenizer", "weights", "warm-up"} <= set(phases)
     planned = {line.owner: line.bytes for line in loaded.plan}
     held = dict(ledger.pool(RAM).holders)
-    assert set(held) - {"KV pages"} <= {"weights", "workspace"}
+    assert set(held) - {"KV pages"} <= {"weights", "workspace", "vocabulary"}
     assert len(held) >= 2
     assert sum(held.values()) <= sum(planned.values())
     assert held["KV pages"] == planned["KV pages"] + planned["kept states"]
