@@ -22,6 +22,8 @@ USUAL_CONTEXT: Final = 16_384
 LEAST_CONTEXT: Final = 4096
 STATES_A_STREAM: Final = 4
 LEAST_STATES: Final = 8
+STREAMED_STATES: Final = 2
+"""The end of one chat's history, and the start of its last question."""
 WIDE_CHUNK_ROWS: Final = 512
 """Smaller chunks make prompts clearly slower: before them, less of what was chosen is kept."""
 WHOLE: Final = "all the model was made for"
@@ -86,7 +88,11 @@ def wanted_states(streams: int) -> int:
 
 
 def candidates(geometry: Geometry, wish: Wish, vision: VisionPart | None) -> list[Candidate]:
-    """Resident layouts from the best to the least that serves the wish; one at least."""
+    """Resident layouts from the best to the least that serves the wish; one at least.
+
+    Args:
+        vision: what reads pictures, where it can be moved to RAM.
+    """
     contexts = list(_contexts(geometry, wish))
     usual = [pair for pair in contexts if pair[0] >= USUAL_CONTEXT] or contexts[:1]
     best = Candidate(
@@ -103,6 +109,16 @@ def candidates(geometry: Geometry, wish: Wish, vision: VisionPart | None) -> lis
     if not last.may_crowd:
         chain.append(replace(chain[-1], may_crowd=True))
     return [*chain, replace(chain[-1], states=0)]
+
+
+def thin_candidates(least: Candidate, geometry: Geometry) -> Iterator[Candidate]:
+    """What is left to the least candidate where its weights lie elsewhere.
+
+    The largest chunk comes first, as each copies all weights, then the states of one chat.
+    """
+    for rows in (geometry.chunk_rows, *_halves(geometry.chunk_rows, geometry.least_chunk_rows)):
+        for states in (STREAMED_STATES, 1, 0):
+            yield replace(least, chunk_rows=rows, states=states, placement="streamed")
 
 
 def _contexts(geometry: Geometry, wish: Wish) -> Iterator[tuple[int, str]]:

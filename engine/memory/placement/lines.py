@@ -89,7 +89,7 @@ def _picture_lines(asked: Question, candidate: Candidate) -> list[PlanLine]:
         return []
     pool, reason = asked.machine.computing.name, "what reads pictures, beside the weights"
     if candidate.pictures_apart:
-        pool = asked.machine.ram.name if asked.machine.gpu is None else PINNED
+        pool = PINNED
         reason = "what reads pictures, copied to the GPU for each one, as memory is short there"
     return [PlanLine(pool=pool, owner=PICTURES, bytes=vision.weight_bytes, reason=reason)]
 

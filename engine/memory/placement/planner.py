@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Final
 
 from engine.memory.placement.facts import Footprint, Geometry, Machine, Wish
-from engine.memory.placement.layout import Candidate, candidates
+from engine.memory.placement.layout import Candidate, candidates, thin_candidates
 from engine.memory.placement.lines import (
     KEPT_IN_MEMORY,
     LOGITS,
@@ -53,18 +53,17 @@ def plan_placement(
     leave to other programs, as long as there is a way.
     """
     asked = Question(machine, footprint, geometry, wish)
-    for candidate in candidates(geometry, wish, footprint.vision):
+    # Beside a processor the picture part lies in RAM as it is.
+    movable = None if machine.gpu is None else footprint.vision
+    for candidate in candidates(geometry, wish, movable):
         lines = resident_lines(asked, candidate)
         if _fits(asked, candidate, lines):
             return _plan(asked, candidate, lines)
     least = refused(asked, candidate, lines)
-    rows = geometry.chunk_rows
-    while rows >= geometry.least_chunk_rows:
-        thin = replace(candidate, chunk_rows=rows, placement="streamed")
+    for thin in thin_candidates(candidate, geometry):
         found = streamed_lines(asked, thin)
         if found is not None:
             return replace(_plan(asked, thin, found), not_yet=least)
-        rows //= 2
     return least
 
 

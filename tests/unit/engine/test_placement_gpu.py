@@ -148,10 +148,11 @@ def test_sliding_pages_follow_the_rows_of_a_chunk() -> None:
 
 def test_layers_that_do_not_fit_are_streamed_from_pinned_memory_or_the_file() -> None:
     dense = replace(FOOTPRINT, streamable=LAYERS)
-    work = 64 * MIB + 612 * MIB + 2 * MIB + DRIVER + pages(8192, 1, 0)
+    work = 64 * MIB + 612 * MIB + 2 * MIB + DRIVER + pages(8192, 1, 2)
     room_for = work + 200 * MIB + 200 * MIB + 7 * 100 * MIB
     found = fits(room_for, WISH, dense)
     assert (found.placement, found.chunk_rows, found.streams) == ("streamed", 2048, 1)
+    assert found.states == 2
     assert line(found, "weights") == ("gpu0", 200 * MIB + 7 * 100 * MIB)
     assert line(found, "staging") == ("gpu0", 200 * MIB)
     assert line(found, "weights to copy") == ("pinned", 33 * 100 * MIB)
@@ -166,7 +167,7 @@ def test_layers_that_do_not_fit_are_streamed_from_pinned_memory_or_the_file() ->
 def test_experts_have_the_largest_table_that_fits_down_to_the_active_ones() -> None:
     mixture = replace(FOOTPRINT, streamable=EXPERTS)
     fixed = 4200 * MIB - EXPERTS.experts_bytes
-    work = 64 * MIB + 612 * MIB + 2 * MIB + DRIVER + pages(8192, 1, 0) + fixed + 32 * MIB
+    work = 64 * MIB + 612 * MIB + 2 * MIB + DRIVER + pages(8192, 1, 2) + fixed + 32 * MIB
     for slots in (32, 16, 8):
         found = fits(work + slots * 40 * MIB, WISH, mixture)
         assert line(found, "expert slots") == ("gpu0", slots * 40 * MIB)
@@ -174,8 +175,12 @@ def test_experts_have_the_largest_table_that_fits_down_to_the_active_ones() -> N
         assert line(found, "weights to copy") == ("pinned", EXPERTS.experts_bytes)
         assert found.chunk_rows == 2048
     thinner = fits(work + 8 * 40 * MIB - 1, WISH, mixture)
-    assert thinner.chunk_rows == 1024
-    least = work + 8 * 40 * MIB - (2048 - 64) * MIB // 4 - 100 * MIB
+    assert (thinner.chunk_rows, thinner.states) == (2048, 1)
+    none = pages(8192, 1, 2) - pages(8192, 1, 0)
+    without = fits(work + 8 * 40 * MIB - none, WISH, mixture)
+    assert (without.chunk_rows, without.states) == (2048, 0)
+    assert fits(work + 8 * 40 * MIB - none - 1, WISH, mixture).chunk_rows == 1024
+    least = work + 8 * 40 * MIB - none - (2048 - 64) * MIB // 4 - 100 * MIB
     assert fits(least, WISH, mixture).chunk_rows == 64
     assert isinstance(place(least - 1, WISH, mixture), Refused)
 

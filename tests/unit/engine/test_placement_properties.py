@@ -101,10 +101,12 @@ def rank(found: Plan | Refused) -> tuple[int, int, int, int]:
     if isinstance(found, Refused):
         return 0, 0, 0, 0
     rung = len(RUNGS) - RUNGS.index(found.placement)
-    return found.context_tokens, found.streams, found.states + 1, rung
+    # Where weights lie elsewhere there may be room for more states than beside all of them.
+    states = 0 if found.placement == "streamed" else found.states
+    return found.context_tokens, found.streams, states + 1, rung
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(models(), wishes, st.tuples(sizes, sizes), sizes, st.booleans())
 def test_more_memory_is_never_worse(
     model: tuple[Footprint, Geometry],
@@ -120,7 +122,7 @@ def test_more_memory_is_never_worse(
     assert all(a <= b for a, b in zip(worse, better, strict=True))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(models(), wishes, sizes, sizes)
 def test_a_plan_fits_and_keeps_what_was_asked(
     model: tuple[Footprint, Geometry], wish: Wish, gpu: int, ram: int
@@ -144,7 +146,7 @@ def test_a_plan_fits_and_keeps_what_was_asked(
     assert (found.host_state_bytes > 0) <= (found.states > 0)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(models(), st.integers(1, 200_000), st.integers(1, 100_000), st.booleans())
 def test_a_longer_context_never_needs_less(
     model: tuple[Footprint, Geometry], context: int, more: int, beside: bool
@@ -159,7 +161,7 @@ def test_a_longer_context_never_needs_less(
     assert needed[0] <= needed[1]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(models(), wishes)
 def test_the_least_that_is_told_fits_exactly_and_not_with_a_byte_less(
     model: tuple[Footprint, Geometry], wish: Wish
@@ -179,7 +181,7 @@ def test_the_least_that_is_told_fits_exactly_and_not_with_a_byte_less(
         assert (refused.needed_bytes, refused.free_bytes) == (exact, short)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(models(), wishes, sizes)
 def test_a_fitting_context_fits_and_a_page_more_does_not(
     model: tuple[Footprint, Geometry], wish: Wish, ram: int
