@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QRect, Signal
+from PySide6.QtCore import QEvent, QRect, Signal
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -36,7 +36,7 @@ class WindowPlace:
 
 
 class Window(QWidget):
-    """The one window. Emits ``closing`` before it goes.
+    """The one window. Emits ``closing`` before it goes, ``minimized`` when it was or no longer is.
 
     Attributes:
         page, bar: of the chat.
@@ -44,6 +44,7 @@ class Window(QWidget):
     """
 
     closing = Signal()
+    minimized = Signal(bool)
 
     def __init__(self, look: Look, icons: Icons) -> None:
         super().__init__()
@@ -126,6 +127,12 @@ class Window(QWidget):
     def resizeEvent(self, _event: QResizeEvent) -> None:
         """Parts to their places."""
         self._arrange()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Tell when the window is put away and when it is taken up again."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.WindowStateChange:
+            self.minimized.emit(self.isMinimized())
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Say so and go."""

@@ -48,7 +48,8 @@ class MemoryConnections(QObject):
 
     def _connect_page(self) -> None:
         page = self._window.memory
-        page.shown_changed.connect(self._on_shown_changed)
+        page.shown_changed.connect(self._on_seen_changed)
+        self._window.minimized.connect(self._on_seen_changed)
         page.head.chat_wanted.connect(self._on_new_wanted)
         page.head.unload_wanted.connect(self._workshop.model.unload)
         page.kept.table.open_wanted.connect(self._on_open_wanted)
@@ -70,9 +71,12 @@ class MemoryConnections(QObject):
         tiers = self._workshop.kept.tiers if loaded else tiers_of(view.rows)
         self._window.sidebar.show_tiers(tiers, gpu=view.gpu)
 
-    def _on_shown_changed(self, shown: bool) -> None:
-        self.desk.look(shown)
+    def _on_seen_changed(self, _how: bool) -> None:
+        self.desk.look(self._is_seen())
         self._ask_lengths()
+
+    def _is_seen(self) -> bool:
+        return self._window.memory.isVisible() and not self._window.isMinimized()
 
     def _on_listed(self, _entries: object) -> None:
         self._show_chats()
@@ -80,7 +84,7 @@ class MemoryConnections(QObject):
 
     def _ask_lengths(self) -> None:
         """How long the chats are is of interest only while the page can be seen."""
-        if self._window.memory.isVisible():
+        if self._is_seen():
             self._workshop.store.ask(lambda store: store.lengths.read(), self._on_lengths)
 
     def _on_lengths(self, lengths: Lengths) -> None:

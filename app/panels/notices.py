@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from app.chat.blocks.inline_error import Choice, ErrorFacts
 from app.errors import MemoryRefusal
-from app.library.loaded import LoadedModel, ModelPhase, ModelState
+from app.library.loaded import ModelPhase, ModelState
 
 
-def model_notice(state: ModelState, choose: Callable[[], None], model: LoadedModel) -> ErrorFacts:
+class Reloads(Protocol):
+    """What the buttons ask of ``LoadedModel``."""
+
+    def try_again(self) -> None:
+        """Load it as before."""
+
+    def shorten(self, context_tokens: int) -> None:
+        """Load it with a context that fits."""
+
+    def load_anyway(self) -> None:
+        """Load it into what is left free for other programs."""
+
+
+def model_notice(state: ModelState, choose: Callable[[], None], model: Reloads) -> ErrorFacts:
     """Why there is no model, and what can be done; ``choose`` lets a person choose another."""
     name = state.name or "The model"
     if state.phase is ModelPhase.ABSENT:
@@ -53,7 +67,7 @@ def context_words(tokens: int) -> str:
 
 
 def _ways_out(
-    refusal: MemoryRefusal, choose: Callable[[], None], model: LoadedModel
+    refusal: MemoryRefusal, choose: Callable[[], None], model: Reloads
 ) -> tuple[Choice, ...]:
     ways = [Choice("Choose a smaller file", choose)]
     fitting = refusal.fitting_context_tokens

@@ -244,8 +244,9 @@ def test_where_no_context_fits_none_is_offered(open_window: OpenWindow, heard: P
     ]
 
 
-def test_nothing_is_asked_of_the_engine_while_the_page_is_hidden(
-    open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("how", ["another page", "minimized"])
+def test_nothing_is_asked_of_the_engine_while_the_page_cannot_be_seen(
+    open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr("app.memory.desk.PERIOD_MS", 20)
     window = at_memory(open_window(Script(states=(KEPT,))))
@@ -260,10 +261,19 @@ def test_nothing_is_asked_of_the_engine_while_the_page_is_hidden(
         return memory(on_message=on_message)
 
     monkeypatch.setattr(client, "memory", counting)
+    wait_until(lambda: len(asked) >= 3)
+    ways: dict[str, tuple[Callable[[], None], Callable[[], None]]] = {
+        "another page": (
+            lambda: window.window.show_memory(False),
+            lambda: window.window.show_memory(True),
+        ),
+        "minimized": (window.window.showMinimized, window.window.showNormal),
+    }
+    hide, show = ways[how]
+    hide()
     run_for(0.3)
-    assert len(asked) >= 3
-    window.window.show_memory(False)
-    run_for(0.2)
     asked.clear()
     run_for(0.3)
     assert asked == []
+    show()
+    wait_until(lambda: len(asked) >= 2)

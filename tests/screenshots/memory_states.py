@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from app.chat.conversation import chat_name
+from app.chat.conversation import ReplyContent, ReplyFacts, TurnState, chat_name
 from app.chat.storage.conversations import ConversationEntry
-from app.chat.store import open_store
+from app.chat.store import Store, open_store
 from app.directories import directories, make_private
+from app.library.catalogue import STARTER
 from app.library.loaded import ModelPhase
 from app.look.theme import Preference
-from engine.protocol import ChatTier, MeasuredMemory, PlanLine, PoolFacts, StateFacts, Tier
+from engine.protocol import ChatTier, MeasuredMemory, PlanLine, PoolFacts, StateFacts, Tier, Timings
 from tests.helpers.fake_engine import Script
 from tests.helpers.qt import application, hover, run_for, wait_until
 from tests.helpers.window import TestWindow
@@ -21,6 +22,7 @@ from tests.screenshots.font import inter
 GIB, MIB, MB = 2**30, 2**20, 10**6
 QWEN, GEMMA = "Qwen3.5 9B", "Gemma 4 12B"
 DAY_S = 86_400
+ONLY_TEXT = "Birthday speech for the choir"
 CHATS: tuple[tuple[str, Tier, int, int, str, float, bool], ...] = (
     ("Gas meter readings", "device", 8_768, 324 * MIB, QWEN, 5, False),
     ("House rules for the translations", "device", 12_416, 438 * MIB, QWEN, 1_200, True),
@@ -31,7 +33,7 @@ CHATS: tuple[tuple[str, Tier, int, int, str, float, bool], ...] = (
     ("Cover letter, second draft", "disk", 4_096, 403 * MB, GEMMA, 1 * DAY_S, False),
     ("Why does my NAS wake at 3 am?", "disk", 5_824, 243 * MB, QWEN, 1 * DAY_S, False),
     ("وصفة خبز الزعتر", "disk", 2_944, 149 * MB, QWEN, 6 * DAY_S, False),
-    ("Birthday speech for the choir", "none", 0, 0, "", 5 * DAY_S, False),
+    (ONLY_TEXT, "none", 0, 0, "", 5 * DAY_S, False),
 )
 GPU = PoolFacts(
     name="gpu0",
@@ -87,10 +89,25 @@ def filled(folder: Path) -> tuple[ConversationEntry, ...]:
     now_s = time.time()
     for title, _tier, _tokens, _size, _model, ago_s, _pinned in CHATS:
         clock_ms[0] = round(1000 * (now_s - ago_s))
-        store.conversations.create(title=title)
+        chat = store.conversations.create(title=title)
+        if title == ONLY_TEXT:
+            _reply_of(store, chat.id, tokens=5_210)
     entries = {entry.title: entry for entry in store.conversations.entries()}
     store.close()
     return tuple(entries[chat[0]] for chat in CHATS)
+
+
+def _reply_of(store: Store, chat: int, *, tokens: int) -> None:
+    """A chat of so many tokens, which the starter model once read at 2,400 a second."""
+    user = store.turns.add_user(chat, None, "Please write a birthday speech.")
+    facts = ReplyFacts(
+        model_name=Path(STARTER.file_name).stem,
+        prompt_tokens=tokens - 10,
+        completion_tokens=10,
+        timings=Timings(prefill_ms=(tokens - 10) / 2.4),
+    )
+    reply = store.turns.begin_reply(chat, user.id, facts)
+    store.turns.end_reply(reply.id, TurnState.WHOLE, ReplyContent(text="Dear choir"), facts)
 
 
 def script(entries: tuple[ConversationEntry, ...], *, gpu: bool, **more: object) -> Script:
