@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.remote.listing import listing_of
@@ -62,7 +65,7 @@ def hub(script: bytes) -> Iterator[FakeHub]:
 def opened(hub: FakeHub, name: str, folder: Path, total_s: float = 60) -> Any:
     named = hub_name(name)
     assert named is not None
-    return open_remote(Hub(hub.endpoint, wait_s=5, total_s=total_s), named, folder / "hub")
+    return open_remote(Hub(hub.endpoint, wait_s=30, total_s=total_s), named, folder / "hub")
 
 
 def refusal(hub: FakeHub, folder: Path, name: str = REPOSITORY) -> str:
@@ -262,6 +265,21 @@ def test_hostile_names_of_a_listing_are_not_seen() -> None:
     assert not any(is_safe(name) for name in names if isinstance(name, str))
     found = listing_of({"sha": REVISION, "siblings": [*entries, 5]}, "a/b")
     assert found.files == {}
+
+
+@given(st.text(st.sampled_from("ab./\\:-_ +()\0\n~é") | st.characters(), max_size=24))
+def test_a_name_that_is_taken_leads_nowhere_else(name: str) -> None:
+    folder = Path("/shadow")
+    if is_safe(name):
+        place = folder.joinpath(*name.split("/"))
+        assert Path(os.path.normpath(place)) == place
+        assert folder in place.parents
+        assert hub_name(f"a/b/{name}.gguf") is None or is_safe(f"{name}.gguf")
+
+
+def test_a_hub_that_leads_in_circles_is_left(hub: FakeHub, tmp_path: Path) -> None:
+    hub.redirect = f"{hub.endpoint}/somebody/Tiny-GGUF/resolve/{REVISION}/Tiny-Q4_K_M.gguf"
+    assert "302" in refusal(hub, tmp_path)
 
 
 def test_a_repository_of_several_models_wants_one_to_be_named(
