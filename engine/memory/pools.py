@@ -116,7 +116,12 @@ def read_ram(
 
 def pinned_of(ram: PoolReading) -> PoolReading:
     """The share of RAM that may be pinned; its bytes are RAM's too (``Ledger``'s ``behind``)."""
-    return PoolReading(PINNED, ram.total_bytes // PINNED_SHARE, capacity_bytes(ram) // PINNED_SHARE)
+    return PoolReading(
+        PINNED,
+        ram.total_bytes // PINNED_SHARE,
+        capacity_bytes(ram) // PINNED_SHARE,
+        label="RAM that a GPU copies from",
+    )
 
 
 def read_disk(folder: Path) -> PoolReading:

@@ -3,10 +3,10 @@
     python -m tests.bench memory [--model FILE]... [--context N]... [--threads N]
 
 Starts the engine, has it import everything, loads the model with room for four chats, fills each
-chat to the context's end, all four at once, and then as many more one by one as it takes until the
-states kept in memory have their share too. A thread here reads the child's ``smaps_rollup`` every
-20 ms; from its largest value the one after the imports is taken away. Measured may be 5 % and
-64 MiB away from planned, either way. Linux only.
+chat to the context's end, all four at once, and then has as many short ones, four at once, as it
+takes until the states kept on the device and those in memory have their share too. A thread here
+reads the child's ``smaps_rollup`` every 20 ms; from its largest value the one after the imports is
+taken away. Measured may be 5 % and 64 MiB away from planned, either way. Linux only.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ Kind = TypeVar("Kind", bound=EngineMessage)
 CONTEXTS = (1024, 4096, 8192)
 PERIOD_S = 0.02
 REPLY_TOKENS = 24
-MOST_CHATS = 50
+SHORT = 450
+"""Tokens of a context that a short chat fills: one whole page, and the margin."""
+KEPT_STATES = 16
+MOST_CHATS = 80
 MARGIN_TOKENS = 160
 """Between a prompt and the context's end: the reply, and what a template adds."""
 LARGEST_SHARE = 0.05
@@ -198,8 +201,9 @@ def _measured(path: Path, context: int, threads: int) -> Measured:
         loaded = engine.wait(Loaded)
         after_load = sampler.now() - before
         _chat(engine, [_text(engine, context, chat) for chat in range(CHATS)], first=0)
-        for chat in range(CHATS, _chats_to_fill(loaded.plan, context)):
-            _chat(engine, [_text(engine, context, chat)], first=chat)
+        for first in range(CHATS, CHATS + _short_chats(loaded.plan, context), CHATS):
+            short = [_text(engine, SHORT, first + chat) for chat in range(CHATS)]
+            _chat(engine, short, first)
         engine.tell(AskMemory(request=engine.number()))
         told = engine.wait(MemoryFacts).measured
     lines = tuple(line for line in loaded.plan if line.pool == RAM)
@@ -214,12 +218,13 @@ def _measured(path: Path, context: int, threads: int) -> Measured:
     )
 
 
-def _chats_to_fill(plan: Sequence[PlanLine], context: int) -> int:
-    """How many chats' whole pages the plan's memory for kept states holds; one more than four."""
+def _short_chats(plan: Sequence[PlanLine], context: int) -> int:
+    """How many chats of one whole page fill what the long ones leave of the kept states' memory."""
     sizes = {line.owner: line.bytes for line in plan}
     page_bytes = sizes["KV pages"] * PAGE_ROWS // (CHATS * context)
-    kept = (context - MARGIN_TOKENS) // PAGE_ROWS * page_bytes
-    return max(CHATS + 1, math.ceil(sizes.get("kept states in memory", 0) / kept))
+    long_ones = CHATS * (context - MARGIN_TOKENS) // PAGE_ROWS
+    pages = math.ceil(sizes.get("kept states in memory", 0) / page_bytes)
+    return max(KEPT_STATES, pages - long_ones)
 
 
 def _text(engine: Engine, context: int, chat: int) -> str:

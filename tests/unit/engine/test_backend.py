@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from engine.checkpoint.source import CheckpointSource
 from engine.config import Compute, EngineConfig
 from engine.errors import MemoryRefused
 from engine.forward import TorchRunner
+from engine.memory.envelope import Demand
 from engine.memory.ledger import Ledger
 from engine.memory.pools import RAM
 from engine.models import model_spec
-from engine.native import NativeRunner
+from engine.native import NativeRunner, StoredWeights
 from engine.runner import Runner, RunnerParts
 from kernels.cpu.library import Library, LibraryUnavailable
 from tests.helpers.memory_source import tiny_source
@@ -141,6 +143,40 @@ def test_too_little_memory_is_refused_before_anything_is_made(compute: Compute) 
         with pytest.raises(MemoryRefused):
             build_runner(made)
         full.close()
+    assert holders(made) == {}
+
+
+def test_weights_that_cannot_be_freed_stay_charged_until_a_retry(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, failures = StoredWeights.close, [BufferError("exported pointers exist")]
+
+    def close(weights: StoredWeights) -> None:
+        if failures:
+            raise failures.pop()
+        really(weights)
+
+    monkeypatch.setattr(StoredWeights, "close", close)
+    with caplog.at_level(logging.ERROR), pytest.raises(BufferError), ExitStack() as stack:
+        made = parts(wide_source(formats={"attn_q": "q8_0"}), stack)
+        build_runner(made)
+        size = holders(made)[WEIGHTS]
+    assert holders(made) == {f"quarantined {WEIGHTS}": size}
+    assert ledger_of(made).retry_quarantined() == ()
+    assert holders(made) == {}
+
+
+def test_a_runner_draws_from_an_envelope_without_counting_twice() -> None:
+    with ExitStack() as stack:
+        made = parts(wide_source(formats={"attn_q": "q8_0"}), stack)
+        ledger = ledger_of(made)
+        with ledger.envelope("loading", Demand({RAM: 1 << 29})) as room:
+            before = ledger.pool(RAM).held_bytes
+            build_runner(replace(made, ledger=room))
+            assert ledger.pool(RAM).held_bytes == before
+            assert set(holders(made)) >= {WEIGHTS, WORKSPACE, "loading"}
+        assert "loading" not in holders(made)
+        assert ledger.pool(RAM).held_bytes < before
     assert holders(made) == {}
 
 
