@@ -33,7 +33,7 @@ def read_gpus(library: Callable[[], Any] = _own_library) -> tuple[PoolReading, .
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
-        _LOG.info("no GPU found reason=%s", error)
+        _LOG.debug("no GPU found reason=%s", error)
         return ()
     try:
         return tuple(_reading(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
