@@ -30,7 +30,7 @@ def warm(runner: Runner, memory: LaneMemory, vocabulary: int) -> bytes:
     Returns:
         The probe: a hash of what the chunk left in its pages and its recurrent state.
     """
-    lane = Lane.open(memory, PROBE_ROWS + 1, runner.grid_rows)
+    lane = Lane.open(memory, PROBE_ROWS + 1, runner.chunk_rows)
     if not isinstance(lane, Lane):
         raise InvariantBroken(f"A fresh model has no room for {PROBE_ROWS + 1} rows.")
     with lane:

@@ -24,6 +24,7 @@ from engine.memory.placement import (
     plan_placement,
 )
 from engine.memory.pools import GPU, PoolReading, capacity_bytes, headroom_bytes
+from engine.models.native_limits import NATIVE_GRID_ROWS, unsupported_by_native
 from engine.models.spec import ModelSpec
 from engine.protocol import GpuFacts, Load, Planned, PoolFacts
 from engine.protocol import Plan as PlanWish
@@ -99,13 +100,15 @@ def place(
 
 
 def cpu_geometry(spec: ModelSpec, *, wide: bool) -> Geometry:
-    """Chunks of a page and states at pages; K and V in 16 bits, or 32 where all is."""
+    """Chunks of a page; K and V in 16 bits, or 32 where all is. States as the runner keeps them."""
+    decoded = wide or unsupported_by_native(spec) is not None
     return Geometry(
         groups=spec.groups,
         context_tokens=spec.context_tokens,
         chunk_rows=PAGE_ROWS,
         kv_format=KvFormat.FP32 if wide else KvFormat.FP16,
         recurrent=spec.recurrent,
+        grid_rows=PAGE_ROWS if decoded else NATIVE_GRID_ROWS,
     )
 
 
@@ -166,6 +169,8 @@ def planned(request: int, found: Plan | Refused, device: str) -> Planned:
         refusal=refusal,
         device=device,
         streams=found.streams,
+        states=found.states,
+        host_state_bytes=found.host_state_bytes,
         kv_format=found.kv_format.value,
         chunk_rows=found.chunk_rows,
         placement=found.placement,

@@ -12,6 +12,9 @@ from kernels.cpu.records import GROUP
 
 HEAD_MULTIPLE = 16
 LONGEST_KERNEL = 9
+NATIVE_GRID_ROWS = 16
+"""Prompt chunks begin at its multiples and states are kept there; small, for any cut gives a row
+the same bits (tests/gates/test_prompt_grid.py)."""
 LONGEST_HEAD = 1024
 
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import torch
 
-from engine.cache.formats import PAGE_ROWS
 from engine.cache.kv import KvArena
 from engine.cache.lane import Lane
 from engine.cache.recurrent import RecurrentArena
 from engine.errors import InvariantBroken
+from engine.models.native_limits import NATIVE_GRID_ROWS
 from engine.models.spec import ModelSpec
 from engine.native.buffers import NativeBuffers, NativeSizes
 from engine.native.operations import NativeParts
 from engine.native.program import NativePrograms, RowArrays
 from engine.native.weights import StoredWeights
 from kernels.cpu.library import Pool
-
-GRID_ROWS: Final = PAGE_ROWS
 
 
 class NativeRunner:
@@ -45,8 +42,8 @@ class NativeRunner:
 
     @property
     def grid_rows(self) -> int:
-        """A page; the bits of prompt rows are the same in any chunk."""
-        return GRID_ROWS
+        """Small: the bits of prompt rows are the same in any chunk."""
+        return NATIVE_GRID_ROWS
 
     @property
     def chunk_rows(self) -> int:
@@ -84,7 +81,7 @@ class NativeRunner:
 
     def _body(self, lane: Lane, ids: Sequence[int], position: int) -> RowArrays:
         count = len(ids)
-        if position % GRID_ROWS or not 0 < count <= self.chunk_rows:
+        if position % NATIVE_GRID_ROWS or not 0 < count <= self.chunk_rows:
             raise InvariantBroken(f"A chunk of {count} rows begins at {position}, off the grid.")
         positions = range(position, position + count)
         arrays = RowArrays([lane] * count, ids, positions, self._groups)

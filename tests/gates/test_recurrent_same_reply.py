@@ -209,7 +209,9 @@ def test_logits_are_the_same_cold_resumed_in_company_and_after_an_eviction(
         made.ask(*reversed(PROMPTS))
         assert made.run() == cold
         resumed = [made.finished(number).resumed_tokens for number in PROMPTS]
-        assert resumed == [512, 512, 256, 0]
+        grid = made.loaded.served.runner.grid_rows
+        assert resumed == [(len(ids) - 1) // grid * grid for ids in PROMPTS.values()]
+        assert resumed[0] > 256, "the control"
         made.ask(2, 1)
         for _ in range(2):
             made.serving.round()
@@ -219,4 +221,4 @@ def test_logits_are_the_same_cold_resumed_in_company_and_after_an_eviction(
         made.ask(2)
         assert made.run()[2] == cold[2]
         evicted = made.finished(2)
-        assert (evicted.resumed_tokens, evicted.reason) == (0, "evicted")
+        assert (evicted.resumed_tokens, evicted.reason) == (0, "nothing-kept")
