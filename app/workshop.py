@@ -58,6 +58,7 @@ class Workshop(QObject):
         services = ChatServices(self.store, self.client, self.bridge, self.model, sampling)
         self.chats = Chats(services, self)
         self.kept = KeptStates(self.client, self.bridge, self.store, self)
+        self.model.changed.connect(self.kept.follow_model)
         self.chats.opened.connect(self.kept.tell_open)
         self.chats.erased.connect(self.kept.clear)
 

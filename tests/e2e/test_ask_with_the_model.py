@@ -24,6 +24,7 @@ LONG = "The river ran past the mill and the people walked along it in the evenin
 
 STORY = f"Here is a story. {LONG[: len(LONG) // 14]} What ran past the mill?"
 GRID = 256
+"""States end at multiples of this, or of a part of it."""
 
 
 def command(folder: Path, *arguments: str) -> list[str]:

@@ -120,6 +120,19 @@ def test_without_an_engine_a_chat_can_still_be_removed_for_good(open_window: Ope
     assert window.chats().entries == ()
 
 
+def test_another_model_cannot_resume_what_the_one_before_could(open_window: OpenWindow) -> None:
+    window = open_window(Script(resume=FROM_DISK)).started()
+    kept = window.whole.workshop.kept
+    window.ask("one")
+    wait_until(lambda: {chat: t.tier for chat, t in kept.tiers.items()} == {1: "device"})
+    other = window.places.data / "other.gguf"
+    other.write_bytes(b"GGUF")
+    assert window.whole.choice is not None
+    window.whole.choice.choose(str(other))
+    assert kept.tiers == {}
+    wait_until(lambda: window.model().phase is ModelPhase.READY)
+
+
 def test_from_where_each_chat_goes_on_is_known_until_the_engine_dies(
     open_window: OpenWindow,
 ) -> None:

@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, Signal
 from app.chat.conversation import chat_name, chat_of
 from app.chat.store_bridge import StoreBridge
 from app.errors import AppError
+from app.library.loaded import ModelPhase, ModelState
 from app.link.bridge import EngineBridge
 from app.link.client import EngineClient
 from app.link.events import TiersChanged
@@ -39,6 +40,7 @@ class KeptStates(QObject):
         self._bridge = bridge
         self._store = store
         self._open: frozenset[int] = frozenset()
+        self._loaded = False
         self.tiers: Tiers = MappingProxyType({})
         bridge.ready.connect(self._on_ready)
         bridge.died.connect(self._on_died)
@@ -49,6 +51,13 @@ class KeptStates(QObject):
         if chats != self._open:
             self._open = chats
             self._client.open_chats(map(chat_name, sorted(chats)))
+
+    def follow_model(self, state: ModelState) -> None:
+        """Where a model goes, what could be resumed with it goes too; the next one tells anew."""
+        loaded = state.phase is ModelPhase.READY
+        if self._loaded and not loaded:
+            self._show({})
+        self._loaded = loaded
 
     def clear(self, chat: int) -> None:
         """Delete what is kept of a chat that is no more; without an engine its start sweeps it."""

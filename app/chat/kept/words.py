@@ -53,13 +53,15 @@ class ResumeWords:
 def resume_words(facts: ReplyFacts, *, begins: bool = False) -> ResumeWords | None:
     """How the prompt of a reply was resumed; None where there is nothing to tell.
 
+    Less than half of it is little: then what was read again is told, and why.
+
     Args:
         begins: it answers the first message of its chat, of which nothing could be kept.
     """
     total, resumed = facts.prompt_tokens, facts.resumed_tokens
     if total is None or resumed is None:
         return None
-    if facts.reason is not None:
+    if facts.reason is not None and 2 * resumed < total:
         if resumed == 0 and (begins or facts.reason == "short-prompt"):
             return None
         return _little(total - resumed, facts.reason)
@@ -68,15 +70,20 @@ def resume_words(facts: ReplyFacts, *, begins: bool = False) -> ResumeWords | No
     text = f"resumed {resumed:,} of {total:,} tokens{_whence(facts)}"
     tiers: tuple[Tier, ...] = get_args(Tier)
     tier = next((tier for tier in tiers if tier == facts.resumed_from), None)
-    return ResumeWords(text, f"{text[:1].upper()}{text[1:]}.", tier)
+    sentence = f"{text[:1].upper()}{text[1:]}. {_why(facts.reason)}"
+    return ResumeWords(text, sentence.rstrip(), tier)
 
 
 def _little(count: int, reason: str) -> ResumeWords:
     again = "" if reason in FIRST_READ else " again"
     text = f"read {count:,}{again}: {SHORT_REASONS.get(reason, reason.replace('-', ' '))}"
     tokens = "token was" if count == 1 else "tokens were"
-    why = {str(word): sentence for word, sentence in REASONS.items()}.get(reason, "")
-    return ResumeWords(text, f"{count:,} {tokens} read{again}. {why}".rstrip(), None)
+    return ResumeWords(text, f"{count:,} {tokens} read{again}. {_why(reason)}".rstrip(), None)
+
+
+def _why(reason: str | None) -> str:
+    """The engine's own sentence for a reason; nothing for one that this version does not know."""
+    return next((sentence for word, sentence in REASONS.items() if word == reason), "")
 
 
 def _whence(facts: ReplyFacts) -> str:

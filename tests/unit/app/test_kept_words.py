@@ -90,11 +90,24 @@ def test_why_little_was_resumed_is_told_with_what_was_read_again() -> None:
     assert text(none) == "read 6,400: nothing was kept"
 
 
+def test_where_most_was_resumed_the_reason_stands_in_the_details() -> None:
+    facts = dataclasses.replace(FROM_DISK, resumed_tokens=4155, reason="edited")
+    words = resume_words(facts)
+    assert words is not None and words.tier == "disk"
+    assert words.text == "resumed 4,155 of 8,310 tokens from disk, 590 MB in 0.2 s"
+    assert words.sentence.endswith(f"0.2 s. {REASONS['edited']}")
+    less = text(dataclasses.replace(facts, resumed_tokens=4154))
+    assert less == "read 4,156 again: message edited"
+
+
 def test_every_reason_of_the_engine_has_short_words_of_its_own() -> None:
     assert set(SHORT_REASONS) == set(REASONS)
     assert len(set(SHORT_REASONS.values())) == len(SHORT_REASONS)
     for reason in REASONS:
-        words = resume_words(ReplyFacts(prompt_tokens=9, resumed_tokens=8, reason=reason))
+        words = resume_words(ReplyFacts(prompt_tokens=1, resumed_tokens=0, reason=reason))
+        if reason == "short-prompt":
+            assert words is None
+            continue
         assert words is not None and words.sentence.startswith("1 token was read")
         assert words.sentence.endswith(REASONS[reason])
 
