@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from PySide6.QtCore import Qt
+
 from app.chat.conversation import ReplyContent, ReplyFacts, TurnState, chat_name
 from app.chat.storage.conversations import ConversationEntry
 from app.chat.store import Store, open_store
@@ -15,7 +17,7 @@ from app.library.loaded import ModelPhase
 from app.look.theme import Preference
 from engine.protocol import ChatTier, MeasuredMemory, PlanLine, PoolFacts, StateFacts, Tier, Timings
 from tests.helpers.fake_engine import Script
-from tests.helpers.qt import application, hover, run_for, wait_until
+from tests.helpers.qt import application, hover, press, run_for, wait_until
 from tests.helpers.window import TestWindow
 from tests.screenshots.font import inter
 
@@ -177,6 +179,19 @@ def _memory_gpu_dark(folder: Path) -> TestWindow:
     return made
 
 
+def _memory_keys(folder: Path) -> TestWindow:
+    made = _at_memory(folder, gpu=True)
+    table = made.window.memory.kept.table
+    table.head.sectionClicked.emit(1)
+    made.window.memory.kept.filter.setFocus()
+    press(made.window.memory.kept.filter.line, Qt.Key.Key_Tab)
+    made.window.memory.kept.table.setFocus(Qt.FocusReason.TabFocusReason)
+    press(table, Qt.Key.Key_Down)
+    press(table, Qt.Key.Key_Down)
+    run_for(0.1)
+    return made
+
+
 def _memory_compact(folder: Path) -> TestWindow:
     made = _at_memory(folder, gpu=True)
     made.window.resize(800, 600)
@@ -242,6 +257,7 @@ MEMORY_STATES: dict[str, Callable[[Path], TestWindow]] = {
     "memory-gpu": _memory_gpu,
     "memory-gpu-dark": _memory_gpu_dark,
     "memory-150": _memory_gpu,
+    "memory-keys": _memory_keys,
     "memory-compact": _memory_compact,
     "memory-empty": _memory_empty,
     "memory-question": _memory_question,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, QModelIndex, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
+    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -19,7 +20,15 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QMenu, QTableView, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHeaderView,
+    QMenu,
+    QTableView,
+    QToolTip,
+    QWidget,
+)
 
 from app.look.icons import Icons
 from app.look.theme import Look, Role
@@ -183,9 +192,14 @@ class KeptTable(QTableView):
         self._hover(self.indexAt(event.position().toPoint()).row())
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """When the pointer leaves, no row is under it."""
+        """When the pointer leaves, no row is under it; where it rests, buttons say what they do."""
         if event.type() is QEvent.Type.Leave:
             self._hover(-1)
+        elif isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
+            words = self.button_words(event.pos())
+            if words:
+                QToolTip.showText(event.globalPos(), words, self)
+                return True
         return super().viewportEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
@@ -195,6 +209,18 @@ class KeptTable(QTableView):
         if index.isValid():
             below = self.viewport().mapToGlobal(self.visualRect(index).bottomLeft())
             self.menu_of(index.data(ROW_ROLE)).popup(below if keyed else event.globalPos())
+
+    def button_words(self, place: QPoint) -> str:
+        """What the button of a row at ``place`` does, with its key; empty where there is none."""
+        index = self.indexAt(place)
+        row: KeptRow | None = index.data(ROW_ROLE) if index.isValid() else None
+        if row is None or not self._can_change(row):
+            return ""
+        cell = QRectF(self.visualRect(index.siblingAtColumn(len(COLUMNS) - 1)))
+        if self._delegate.pin_box(cell).contains(QPointF(place)):
+            return "Unpin (P)" if row.pinned else "Pin: it never goes by itself (P)"
+        inside = self._delegate.more_box(cell).contains(QPointF(place))
+        return "Delete what is kept (Del)" if inside else ""
 
     def menu_of(self, row: KeptRow) -> QMenu:
         """What can be done with ``row``; the menu deletes itself once it is closed."""

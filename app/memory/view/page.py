@@ -167,16 +167,16 @@ class MemoryPage(QWidget):
         theme = self._look.theme
         gap = theme.px(BETWEEN_CARDS)
         columns = max(1, min(len(self._cards), (wide + gap) // (theme.px(LEAST_CARD) + gap)))
-        tall = max(card.wanted_height() for card in self._cards)
-        for number, card in enumerate(self._cards):
-            row, column = divmod(number, columns)
-            # The last row may have fewer; they share its whole width.
-            beside = min(columns, len(self._cards) - row * columns)
-            x = left + round(column * (wide + gap) / beside)
-            end = left + round((column + 1) * (wide + gap) / beside) - gap
-            card.setGeometry(x, top + row * (tall + gap), end - x, tall)
-        rows = -(-len(self._cards) // columns)
-        return top + rows * (tall + gap) - gap
+        for first in range(0, len(self._cards), columns):
+            beside = self._cards[first : first + columns]
+            tall = max(card.wanted_height() for card in beside)
+            for column, card in enumerate(beside):
+                # The last row may have fewer; they share its whole width.
+                x = left + round(column * (wide + gap) / len(beside))
+                end = left + round((column + 1) * (wide + gap) / len(beside)) - gap
+                card.setGeometry(x, top, end - x, tall)
+            top += tall + gap
+        return top - gap
 
     def _on_look_changed(self, _theme: object = None) -> None:
         self._scroll.verticalScrollBar().setSingleStep(self._look.theme.px(36))

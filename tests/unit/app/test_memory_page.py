@@ -191,6 +191,22 @@ def test_the_buttons_of_a_row_pin_and_ask_to_delete(page: MemoryPage) -> None:
     assert delegate.hovered == -1  # type: ignore[attr-defined]
 
 
+def test_buttons_say_what_they_do_and_by_which_key(page: MemoryPage) -> None:
+    table = page.kept.table
+    delegate = table.itemDelegate()
+    words = []
+    for row in range(3):
+        cell = QRectF(table.visualRect(table.kept.index(row, len(COLUMNS) - 1)))
+        boxes = (delegate.pin_box(cell), delegate.more_box(cell))  # type: ignore[attr-defined]
+        words.append([table.button_words(box.center().toPoint()) for box in boxes])
+    assert words == [
+        ["Pin: it never goes by itself (P)", "Delete what is kept (Del)"],
+        ["Unpin (P)", "Delete what is kept (Del)"],
+        ["", ""],
+    ]
+    assert table.button_words(table.visualRect(table.kept.index(0, 0)).center()) == ""
+
+
 def test_the_menu_of_a_row_offers_what_can_be_done_with_it(page: MemoryPage) -> None:
     table = page.kept.table
     opened, pinned, deleted = (
