@@ -48,7 +48,7 @@ class LayerPages:
         stored = self.stored[page, :, :, first:end]
         if self.scales is None:
             return stored.float()
-        return CODES[stored.int()].mul_(self.scales[page, :, :, first:end, None])
+        return CODES.take(stored.long()).mul_(self.scales[page, :, :, first:end, None])
 
 
 def layer_pages(kv: KvArena, group: int, layer: int) -> LayerPages:
