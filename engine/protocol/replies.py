@@ -61,6 +61,8 @@ class Planned(Message, frozen=True, kw_only=True):
     Attributes:
         device: what would compute, for people.
         streams: chats at once that the plan has room for.
+        states: kept prompt states that there is room for where it computes.
+        host_state_bytes: for kept states in RAM, what is being written and read included.
         kv_format: of K and V, such as "fp16".
         chunk_rows: prompt rows computed at a time.
         placement: the rung of the ladder; None where nothing fits.
@@ -75,6 +77,8 @@ class Planned(Message, frozen=True, kw_only=True):
     refusal: str | None = None
     device: str = ""
     streams: Count = 0
+    states: Count = 0
+    host_state_bytes: Count = 0
     kv_format: str = ""
     chunk_rows: Count = 0
     placement: Placement | None = None

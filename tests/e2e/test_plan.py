@@ -51,6 +51,9 @@ def test_an_installed_model_is_planned_beside_an_open_window(profile: Path) -> N
     assert (found["placement"], found["kv_format"], found["chunk_rows"]) == (
         *("resident", "fp16", 256),
     )
+    assert found["states"] == 8
+    (host,) = [line for line in found["lines"] if line["owner"] == "kept states in memory"]
+    assert found["host_state_bytes"] == host["bytes"] > 0
     assert found["device"].startswith("CPU, ")
     (ram,) = found["pools"]
     assert ram["needed_bytes"] == sum(line["bytes"] for line in found["lines"])

@@ -33,6 +33,7 @@ class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         streams: chats at once that there is room for, of ``wanted_streams``.
+        states: kept prompt states that there is room for where it computes.
         fitting_context_tokens: of a refused plan, the longest context that would fit; 0 for none.
     """
 
@@ -45,6 +46,8 @@ class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
     wanted_context_tokens: int | None
     streams: int
     wanted_streams: int
+    states: int
+    host_state_bytes: int
     kv_format: str
     wanted_kv: str
     chunk_rows: int
@@ -70,6 +73,8 @@ def report_of(model: str, options: PlanOptions, answer: Planned) -> PlanReport:
         wanted_context_tokens=options.context,
         streams=answer.streams,
         wanted_streams=options.chats,
+        states=answer.states,
+        host_state_bytes=answer.host_state_bytes,
         kv_format=answer.kv_format,
         wanted_kv=options.kv,
         chunk_rows=answer.chunk_rows,
