@@ -24,6 +24,7 @@ from engine.loading.loaded import LoadedModel
 from engine.loading.planning import loadable, machine_for, place, planned, room
 from engine.loading.prompts import CheckpointPrompts
 from engine.memory.ledger import Ledger
+from engine.memory.machine import MachineReading, refresh
 from engine.memory.placement import Machine, Plan
 from engine.memory.pools import RAM, PoolReading, capacity_bytes, read_ram
 from engine.models import model_spec
@@ -136,11 +137,13 @@ class CheckpointLoader:
         return loadable(place(source, spec, wish, self._machine(wish), wide=self._wide))
 
     def _machine(self, wish: Load | PlanWish) -> Machine:
-        """The machine as it is, or with the GPU of a wish; measured again while nothing is held."""
+        """The machine as it is, or with the GPU of a wish, as if nothing were loaded."""
         reading = self._measure()
         spends = isinstance(wish, Load) and wish.spends_headroom
         if self._ledger.pool(RAM).held_bytes == 0:
             self._ledger.set_capacity(RAM, capacity_bytes(reading, spends_headroom=spends))
+        else:
+            refresh(self._ledger, lambda: MachineReading((reading,)))
         ram = room(reading, self._ledger.pool(RAM).capacity_bytes)
         gpu = wish.gpu if isinstance(wish, PlanWish) else None
         return machine_for(ram, gpu, device_facts(self._config.threads).name)

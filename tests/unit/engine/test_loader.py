@@ -248,3 +248,17 @@ def test_an_inspection_says_what_a_file_is_or_why_it_is_none(tmp_path: Path, mod
     problem = inspect_checkpoint(str(tmp_path / "foreign.gguf")).problem
     assert problem is not None
     assert "'lorem'" in problem
+
+
+def test_a_plan_beside_a_loaded_model_measures_again_and_revokes_nothing(
+    ledger: Ledger, tmp_path: Path, model: Path
+) -> None:
+    wish = Plan(request=1, path=str(model), context_tokens=512, streams=1)
+    ledger.set_capacity(RAM, 64 * MEBIBYTE)
+    with ledger.reserve("another model", {RAM: 64 * MEBIBYTE}) as held:
+        held.commit()
+        assert loader(ledger, tmp_path, 1024 * MEBIBYTE).plan(wish).refusal is None
+        assert ledger.pool(RAM).capacity_bytes >= 1024 * MEBIBYTE
+        assert loader(ledger, tmp_path, -512 * MEBIBYTE).plan(wish).refusal is not None
+        assert ledger.pool(RAM).held_bytes == 64 * MEBIBYTE
+        assert ledger.pool(RAM).free_bytes == 0
