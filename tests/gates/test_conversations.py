@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.native.runner import GRID_ROWS
+from engine.models.native_limits import NATIVE_GRID_ROWS
 from engine.protocol import ChatMessage, Finished, Sampling
 from tests.helpers.checkpoints.saving import save_text
 from tests.helpers.checkpoints.shapes import BLOCKS_OF_32
@@ -21,7 +21,7 @@ from tests.helpers.checkpoints.variants import make
 from tests.helpers.live_engine import LiveEngine
 from tests.helpers.models import smol_path
 
-GRID = GRID_ROWS
+GRID = NATIVE_GRID_ROWS
 CONTEXT = 2048
 SEEDED = Sampling(temperature=1.0, top_k=40, top_p=0.95, seed=11, max_tokens=10)
 SYSTEM = "You are the keeper of an old mill, and you answer in few words. " * 4
