@@ -43,7 +43,7 @@ WIDTHS: Final = {
     TableColumn.WHERE: 141,
     TableColumn.TOKENS: 88,
     TableColumn.SIZE: 96,
-    TableColumn.MODEL: 184,
+    TableColumn.MODEL: 196,
     TableColumn.USED: 92,
     TableColumn.ACTIONS: 81,
 }
