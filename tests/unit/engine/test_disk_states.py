@@ -272,7 +272,7 @@ def test_a_slow_disk_makes_buffers_scarce_and_nobody_wait(files: FakeFiles) -> N
                 break
             archive.put(name, buffer)
             given += 1
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < 4.0
         assert given == HOST // PAGE - 2
         assert archive.census().waiting_bytes == given * PAGE
         assert archive.census().host_bytes <= HOST
@@ -376,7 +376,7 @@ def test_waiting_for_a_fetch_ends_when_something_came_or_the_time_is_over(
         with closing(archive.fetch(state, state.extents)) as fetch:
             began = time.monotonic()
             fetch.wait(0.02)
-            assert 0.02 <= time.monotonic() - began < 2.0 and fetch.ready() == []
+            assert 0.02 <= time.monotonic() - began < 4.0 and fetch.ready() == []
             gate.set()
             found = 0
             while fetch.status == "reading":
@@ -385,7 +385,7 @@ def test_waiting_for_a_fetch_ends_when_something_came_or_the_time_is_over(
                     found += 1
                     fetch.done(piece.name)
             fetch.wait(5.0)
-            assert found == len(state.extents) and time.monotonic() - began < 2.0
+            assert found == len(state.extents) and time.monotonic() - began < 4.5
 
 
 def test_a_read_that_the_system_refuses_is_damage(files: FakeFiles) -> None:

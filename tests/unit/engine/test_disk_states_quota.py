@@ -413,7 +413,7 @@ def test_what_the_app_leaves_behind_does_not_hold_up_the_end(
         library.hurry()
         began = time.monotonic()
         archive.close()
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 4.0
         assert archive.census().waiting_bytes == 0
     files.before = lambda _name: None
     with opened(files) as (_, archive):
