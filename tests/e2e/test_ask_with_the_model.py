@@ -108,10 +108,11 @@ def test_what_is_kept_is_listed_by_its_chat_and_read_again_once_it_is_cleared(
 ) -> None:
     asked = ("--chat", "story", "--json", "--max-tokens", "8")
     ask(tmp_path, *asked, STORY)
-    (line,) = [s for s in states(tmp_path)["states"] if s["chat"] == "story"]
+    found = states(tmp_path)
+    (line,) = [s for s in found["states"] if s["chat"] == "story"]
     assert (line["tier"], line["pinned"]) == ("disk", False)
     assert line["tokens"] >= GRID and line["bytes"] > 0
-    assert states(tmp_path)["disk_bytes"] > 0
+    assert found["disk_bytes"] > 0
     assert [s["pinned"] for s in states(tmp_path, "--pin", "story")["states"]] == [True]
     assert [s["pinned"] for s in states(tmp_path)["states"]] == [True], "it outlives the process"
     assert states(tmp_path, "--clear", "story")["states"] == []
