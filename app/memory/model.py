@@ -35,12 +35,14 @@ class MemoryView:
 
     Attributes:
         there: whether an engine is connected; without one there are no figures.
+        known: whether it has told what is kept; while it loads a model it answers nothing.
         gpu: whether the quickest tier is on a GPU.
         bar: parts of the first card.
         bar_words: the same in words.
     """
 
     there: bool = False
+    known: bool = False
     gpu: bool = False
     cards: tuple[Card, ...] = ()
     rows: tuple[KeptRow, ...] = ()
@@ -58,7 +60,8 @@ def memory_view(told: Told, now_s: float) -> MemoryView:
     rows = kept_rows(told.states.states, told.chats, moment) if told.states is not None else ()
     bar = bar_parts(told.memory)
     words = f"{made[0].title}: {made[0].used} {made[0].whole} in use" if bar else ""
-    return MemoryView(True, gpu, made, rows, bar, words)
+    known = told.states is not None
+    return MemoryView(True, known, gpu, made, rows, bar, words)
 
 
 def tiers_of(rows: tuple[KeptRow, ...]) -> dict[int, ChatTier]:

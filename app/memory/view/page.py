@@ -114,6 +114,8 @@ class MemoryPage(QWidget):
         """Title and sentence of a list without rows."""
         if not self._view.there:
             return "The engine is not there yet", "Figures come as soon as it has started."
+        if not self._view.known:
+            return "One moment", "The engine tells its figures as soon as it has time."
         if self._view.rows:
             return f"No chat has “{wanted.strip()}”", "Titles, models and places are searched."
         return (

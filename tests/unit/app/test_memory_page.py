@@ -303,6 +303,8 @@ def test_empty_states_say_why(page: MemoryPage) -> None:
     page.show_view(memory_view(told(chats=()), NOW))
     assert page.kept.accessibleDescription().startswith("Nothing is kept yet")
     assert page.kept.clear.isHidden()
+    page.show_view(memory_view(Told(there=True, chats=CHATS), NOW))
+    assert page.kept.accessibleDescription().startswith("One moment")
     page.show_view(memory_view(Told(there=False), NOW))
     assert page.cards == ()
     assert page.kept.accessibleDescription().startswith("The engine is not there yet")
