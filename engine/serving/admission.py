@@ -148,13 +148,15 @@ def _reason(stream: Stream, found: Found) -> Reason | None:
 
 
 def _open_lane(stream: Stream, served: Served, found: Found) -> Lane | LaneRefused:
-    rows = served.runner.chunk_rows
-    with served.states.pinned(found):
+    rows, states = served.runner.chunk_rows, served.states
+    with states.pinned(found):
         while True:
             lane = Lane.open(served.memory, stream.need_rows, rows, found.held)
-            if isinstance(lane, Lane) or stream.request.is_side:
+            if isinstance(lane, Lane):
                 return lane
-            if not served.states.reclaim(lane):
+            # Work beside a chat takes no state from any; one that lies below as well is no loss.
+            reclaim = states.reclaim_spare if stream.request.is_side else states.reclaim
+            if not reclaim(lane):
                 return lane
 
 

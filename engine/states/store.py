@@ -154,6 +154,10 @@ class StateStore(Owner):
         """Evict until there is what a request was refused; nothing where that cannot succeed."""
         return self._room.reclaim(refused, for_request=True)
 
+    def reclaim_spare(self, refused: LaneRefused) -> bool:
+        """The same at no conversation's cost: only what the lower tiers hold too is evicted."""
+        return self._room.reclaim_spare(refused)
+
     def write_step(self, most_bytes: int = STEP_BYTES) -> bool:
         """Copy a bounded piece of what the lower tiers lack; False where nothing can be done now.
 

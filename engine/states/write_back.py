@@ -66,6 +66,10 @@ class WriteBack:
                 break
         return worked
 
+    def has(self, state: HeldState) -> bool:
+        """Whether the lower tiers hold a state."""
+        return self._archive.tier(state.record) != "none"
+
     def save(self, state: HeldState, states: Collection[HeldState]) -> None:
         """Copy a state that is about to go, where it is worth it and there are buffers."""
         if any(state is one for one in self._worth_writing(states, frozenset())):

@@ -6,7 +6,7 @@ engine thread only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from engine.cache.formats import PAGE_ROWS
 from engine.cache.lane import LaneMemory, LaneRefused, PagesRefused, SlotsRefused
@@ -49,6 +49,17 @@ class Eviction:
     ) -> bool:
         """Evict until there is what was refused; nothing where that cannot succeed."""
         order = victims(tuple(self._held), self.standing, coming, for_request=for_request)
+        return self._evict_until(refused, order)
+
+    def reclaim_spare(self, refused: LaneRefused) -> bool:
+        """The same, of those states alone that the lower tiers hold too."""
+        writer = self._writer
+        if writer is None:
+            return False
+        order = victims(tuple(self._held), self.standing, for_request=True)
+        return self._evict_until(refused, [state for state in order if writer.has(state)])
+
+    def _evict_until(self, refused: LaneRefused, order: Sequence[HeldState]) -> bool:
         if isinstance(refused, SlotsRefused):
             return self._reclaim_slot(order)
         pool = self._memory.pools[refused.group]

@@ -132,9 +132,11 @@ class Reading:
 
 
 @contextmanager
-def life(shelf: Shelf, *, slot_count: int = 0, streams: int = 4) -> Iterator[Bench]:
+def life(
+    shelf: Shelf, *, slot_count: int = 0, streams: int = 4, pages: tuple[int, int] = (24, 16)
+) -> Iterator[Bench]:
     """One process life over a shelf that outlives it; at its end nothing is held."""
-    pools = (PagePool(24), PagePool(16, 512))
+    pools = (PagePool(pages[0]), PagePool(pages[1], 512))
     device = FakeDevice(pools, slot_count)
     runner = FakeRunner(device)
     states = StateStore(device.memory, PAGE_ROWS, LowerTiers(shelf, "fake"))
@@ -389,3 +391,29 @@ def test_side_work_begins_afresh_rather_than_read_a_state_from_below() -> None:
         assert made.finished(1).resumed_tokens == 0
         assert made.finished(1).ids == alone(LONGER)
         assert made.states.census().hits == ()
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_side_work_takes_the_room_of_states_that_lie_below_as_well(full: bool) -> None:
+    """Nothing is lost: the chat resumes from below. The control's disk took nothing."""
+    shelf = Shelf(full=full, gives=9)
+    ids = prompt_ids(1100, 1)
+    with life(shelf, pages=(5, 16)) as made:
+        ask(made, 1, ids)
+        while not any(isinstance(m, Finished) for m in made.sent):
+            made.serving.round()
+        made.serving.round()
+        made.ask(replace(request(2, prompt_ids(900, 2), rule=WARM), is_side=True))
+        while len(made.sent) == 0 or not any(getattr(m, "request", 0) == 2 for m in made.sent):
+            made.serving.round()
+        for _ in range(20):
+            made.serving.round()
+        if full:
+            assert made.failure(2).code == "memory-refused"
+        else:
+            assert made.finished(2).ids == alone(prompt_ids(900, 2))
+        shelf.full = False
+        ask(made, 3, [*ids, 5])
+        made.run()
+        found = made.finished(3)
+        assert (found.resumed_tokens, found.resumed_from) == (1024, "device" if full else "disk")
