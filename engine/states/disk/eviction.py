@@ -21,6 +21,9 @@ SPARED_BYTES: Final = 1024**3
 """Of the disk's free space, left alone even where a person set the quota."""
 KEPT_OVERTAKEN: Final = 3
 """Overtaken states that stay with a conversation where a state cannot be cut."""
+KEPT_BEFORE_LAST: Final = 1
+"""The same where it can: the last one serves another reply to the last message without a page to be
+read again, and costs no more than its own last page."""
 
 
 def quota_bytes(wished: int | None, free_bytes: int, held_bytes: int) -> int:
@@ -57,7 +60,7 @@ def surplus(shelf: Shelf, conversations: Iterable[str]) -> list[Kept]:
 
     One that was kept for another conversation as well stays.
     """
-    spare = 0 if shelf.can_cut else KEPT_OVERTAKEN
+    spare = KEPT_BEFORE_LAST if shelf.can_cut else KEPT_OVERTAKEN
     found = []
     for conversation in conversations:
         mine = [k for k in overtaken(_states_of(shelf, conversation)) if not k.readers]

@@ -222,6 +222,17 @@ def test_a_state_that_can_be_cut_makes_shorter_ones_of_its_conversation_needless
         assert {c.conversation: c.tokens for c in archive.chats()} == {"chat 1": 768, "other": 512}
 
 
+def test_the_last_end_before_the_newest_stays_for_another_reply() -> None:
+    """Regenerating after a restart must not read a page of old rows again."""
+    files = FakeFiles()
+    ends = [chat(1, rows) for rows in (256, 528, 600, 700)]
+    with opened(files) as (_, archive):
+        put(archive, *ends)
+    with opened(files) as (_, archive):
+        assert kept(archive, ends)[-2:] == [2, 3]
+        assert 1 not in kept(archive, ends)
+
+
 def test_nothing_is_evicted_for_what_would_not_fit_anyway() -> None:
     files = FakeFiles()
     states = [chat(0), chat(1)]
