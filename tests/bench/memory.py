@@ -86,6 +86,7 @@ class Measured:
     model: str
     context: int
     lines: tuple[PlanLine, ...]
+    charged: dict[str, int]
     planned_bytes: int
     peak_bytes: int
     loaded_bytes: int
@@ -205,16 +206,20 @@ def _measured(path: Path, context: int, threads: int) -> Measured:
             short = [_text(engine, SHORT, first + chat) for chat in range(CHATS)]
             _chat(engine, short, first)
         engine.tell(AskMemory(request=engine.number()))
-        told = engine.wait(MemoryFacts).measured
+        told = engine.wait(MemoryFacts)
+    charged = {
+        owner: size for pool in told.pools if pool.name == RAM for owner, size in pool.holders
+    }
     lines = tuple(line for line in loaded.plan if line.pool == RAM)
     return Measured(
         model=path.name,
         context=context,
         lines=lines,
+        charged=charged,
         planned_bytes=sum(line.bytes for line in lines),
         peak_bytes=sampler.peak - before,
         loaded_bytes=after_load,
-        told_peak_bytes=told.peak_bytes,
+        told_peak_bytes=told.measured.peak_bytes,
     )
 
 
@@ -257,9 +262,10 @@ def _chat(engine: Engine, texts: Sequence[str], first: int) -> None:
 
 
 def _print(found: Measured) -> None:
-    print(f"{found.model}, context {found.context:,}, {CHATS} chats (MiB)")
+    print(f"{found.model}, context {found.context:,}, {CHATS} chats (MiB: planned, charged)")
     for line in found.lines:
-        print(f"  {line.owner:<24}{line.bytes / MEBIBYTE:>10.1f}  {line.reason}")
+        charged = found.charged.get(line.owner, 0) / MEBIBYTE
+        print(f"  {line.owner:<24}{line.bytes / MEBIBYTE:>10.1f}{charged:>10.1f}  {line.reason}")
     figures = {
         "planned": found.planned_bytes,
         "held after loading": found.loaded_bytes,
