@@ -155,8 +155,7 @@ def _open_lane(stream: Stream, served: Served, found: Found) -> Lane | LaneRefus
             if isinstance(lane, Lane):
                 return lane
             # Work beside a chat takes no state from any; one that lies below as well is no loss.
-            reclaim = states.reclaim_spare if stream.request.is_side else states.reclaim
-            if not reclaim(lane):
+            if not states.reclaim(lane, only_spare=stream.request.is_side):
                 return lane
 
 

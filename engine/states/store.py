@@ -150,13 +150,15 @@ class StateStore(Owner):
             raise InvariantBroken(f"A state of {len(ids)} tokens is not on the grid.")
         return self._keeping.keep(lane, ids, role, conversation) is not None
 
-    def reclaim(self, refused: LaneRefused) -> bool:
-        """Evict until there is what a request was refused; nothing where that cannot succeed."""
-        return self._room.reclaim(refused, for_request=True)
+    def reclaim(self, refused: LaneRefused, *, only_spare: bool = False) -> bool:
+        """Evict until there is what a request was refused; nothing where that cannot succeed.
 
-    def reclaim_spare(self, refused: LaneRefused) -> bool:
-        """The same at no conversation's cost: only what the lower tiers hold too is evicted."""
-        return self._room.reclaim_spare(refused)
+        Args:
+            only_spare: at no conversation's cost: evict only what the lower tiers hold too.
+        """
+        if only_spare:
+            return self._room.reclaim_spare(refused)
+        return self._room.reclaim(refused, for_request=True)
 
     def write_step(self, most_bytes: int = STEP_BYTES) -> bool:
         """Copy a bounded piece of what the lower tiers lack; False where nothing can be done now.
