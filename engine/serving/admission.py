@@ -81,7 +81,9 @@ def open_stream(stream: Stream, served: Served, clock: Clock, *, alone: bool) ->
             those beside a held state do not.
     """
     request, states = stream.request, served.states
-    found = states.find(request.ids, request.conversation, request.history_tokens)
+    # A template's own words before a message, and the grid, cost up to a grid more: not little.
+    history_tokens = max(0, request.history_tokens - served.runner.grid_rows)
+    found = states.find(request.ids, request.conversation, history_tokens)
     if request.is_side and found.hit is not None:
         found = found.afresh("no-room")
     lane = _open_lane(stream, served, found)

@@ -479,3 +479,17 @@ def test_why_little_was_resumed_is_told_by_who_knows_most(
         served.run()
     assert (served.finished(2).reason, served.finished(2).resumed_tokens) == (reason, 0)
     assert (served.finished(3).reason, served.finished(3).resumed_tokens) == (None, 1024)
+
+
+@pytest.mark.parametrize(("start", "reason"), [(1023, None), (1279, None), (1280, "nothing-kept")])
+def test_a_grid_less_than_all_of_the_history_is_not_little(start: int, reason: str | None) -> None:
+    """The state lies at 768; a message at 1,280 could have had one at 1,024."""
+    with bench() as made:
+        ids = prompt_ids(1400)
+        made.ask(replace(request(1, ids[:800]), conversation="a chat"))
+        made.run()
+        made.ask(replace(request(2, ids, wanted_marks=(start,)), conversation="a chat"))
+        made.run()
+        found = made.finished(2)
+        assert found.resumed_tokens == 768
+        assert (found.reason is None) is (reason is None)
