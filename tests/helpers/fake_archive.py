@@ -20,7 +20,10 @@ from engine.states.records import SLOT, ExtentName, Role, StateRecord
 
 
 class FakeFetch:
-    """Gives ``archive.pace`` extents a call; damaged where one is not there."""
+    """Gives ``archive.pace`` extents a call; damaged where one is not there.
+
+    There is staging for one more than that, so it stands still where none is given back.
+    """
 
     def __init__(self, archive: FakeArchive, names: Sequence[ExtentName]) -> None:
         self._archive = archive
@@ -39,7 +42,8 @@ class FakeFetch:
     def ready(self) -> Sequence[Piece]:
         assert not self.is_closed
         pieces: list[Piece] = []
-        while len(pieces) < self._archive.pace and self.status == "reading":
+        pace = self._archive.pace
+        while len(pieces) < pace and len(self.out) <= pace and self.status == "reading":
             name = self._left.pop(0)
             content = self._archive.extents[name]
             self.out[name] = len(content)

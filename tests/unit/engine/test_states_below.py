@@ -387,6 +387,21 @@ def test_a_state_that_another_conversation_begins_with_is_of_both(hybrid: World)
     assert list(archive.conversations.values()) == [{"one", "two", "three"}]
 
 
+def test_a_chat_that_begins_with_a_part_of_a_state_does_not_own_it(world: World) -> None:
+    """Neither on the device nor below it: the state tells nothing of how far that chat is."""
+    ids = tokens(700)
+    world.turn(ids, (640,), "one")
+    other = ids.copy()
+    other[400:] += 1
+    world.turn(other, (), "two")
+    assert [chat.conversation for chat in world.store.tiers() or ()] == ["one"]
+    world.write_all()
+    world.forget_device()
+    world.turn(other, (), "two")
+    assert list(archive_of(world).conversations.values()) == [{"one"}]
+    assert [chat.conversation for chat in world.store.tiers() or ()] == ["one"]
+
+
 def test_a_shared_beginning_belongs_to_no_conversation(hybrid: World) -> None:
     ids = tokens(700)
     hybrid.turn(ids, {640: Role.SHARED}, "one")
