@@ -42,6 +42,7 @@ SLICE_ROWS = 16
 PROMPT_ROWS = "native, prompt rows"
 STEP_ROWS = "native, step rows"
 FP16_PAGES = "only fp16 pages"
+FP8_PAGES = "only fp8 pages"
 INT16_INPUTS = "only int16 activations"
 BOTH_PARTS = "fp16 pages and int16 activations"
 Logits = Callable[[list[int], int], torch.Tensor]
@@ -174,6 +175,7 @@ def _distances(
         PROMPT_ROWS: stack.enter_context(_prompt_rows(native)),
         STEP_ROWS: stack.enter_context(_step_rows(native)),
         FP16_PAGES: reading(KvFormat.FP16, exact),
+        FP8_PAGES: reading(KvFormat.FP8, exact),
         INT16_INPUTS: reading(KvFormat.FP32, coded),
         BOTH_PARTS: reading(KvFormat.FP16, coded),
     }
