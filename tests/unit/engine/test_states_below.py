@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from engine.cache.lane import Lane
+from engine.cache.lane import Lane, PagesRefused
 from engine.errors import InvariantBroken
 from engine.protocol import StateFacts
 from engine.states.border import Piece
@@ -340,6 +340,23 @@ def test_what_is_evicted_is_moved_down_first(hybrid: World) -> None:
     assert [record.at for record in archive.states.values()] == [1280]
     with hybrid.resumed(ids, "chat") as (_, resume, _):
         assert resume.tier == "host"
+
+
+def test_work_at_nobodys_cost_evicts_only_what_lies_below_as_well(world: World) -> None:
+    pool = world.memory.pools[0]
+    world.turn(tokens(700), (640,), "written")
+    world.write_all()
+    world.turn(tokens(700, 1), (640,), "not written")
+    wanted = PagesRefused(0, pool.available_pages + 1, pool.available_pages)
+    assert world.store.reclaim(wanted, only_spare=True)
+    assert [chat.tier for chat in world.store.tiers() or ()] == ["device", "host"]
+    wanted = PagesRefused(0, pool.available_pages + 1, pool.available_pages)
+    assert not world.store.reclaim(wanted, only_spare=True)
+    assert world.store.reclaim(wanted)
+    alone = World()
+    alone.turn(tokens(700), (640,), "chat")
+    assert not alone.store.reclaim(PagesRefused(0, 60, 57), only_spare=True)
+    alone.close()
 
 
 def test_what_is_evicted_without_a_buffer_is_lost(hybrid: World) -> None:
