@@ -13,6 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.cache.formats import PAGE_ROWS
+
 
 class PageDevice(Protocol):
     """The bytes of every page and every recurrent slot of one loaded model.
@@ -35,8 +37,8 @@ class PageDevice(Protocol):
     def write_page(self, group: int, page: int, content: memoryview) -> None:
         """Make a page what ``content`` says."""
 
-    def copy_page(self, group: int, source: int, target: int) -> None:
-        """Make one page what another is."""
+    def copy_page(self, group: int, source: int, target: int, rows: int = PAGE_ROWS) -> None:
+        """Make the first ``rows`` rows of a page those of another, and its other rows zeros."""
 
     def read_slot(self, slot: int, out: memoryview) -> None:
         """Copy a recurrent slot into ``out``, which is exactly ``slot_bytes`` long."""

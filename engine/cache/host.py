@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from engine.cache.formats import page_bytes
+from engine.cache.formats import PAGE_ROWS, page_bytes
 from engine.cache.kv import KvArena
 from engine.cache.recurrent import RecurrentArena
 from engine.errors import InvariantBroken
@@ -45,10 +45,13 @@ class HostDevice:
         """See ``PageDevice``."""
         _scatter(np.frombuffer(content, np.uint8), self._page(group, page))
 
-    def copy_page(self, group: int, source: int, target: int) -> None:
+    def copy_page(self, group: int, source: int, target: int, rows: int = PAGE_ROWS) -> None:
         """See ``PageDevice``."""
         for part in self._parts(group):
-            part[:, target] = part[:, source]
+            by_head = part.reshape(*part.shape[:2], 2 * self._kv.groups[group].kv_head_count, -1)
+            written = by_head.shape[-1] // PAGE_ROWS * rows
+            by_head[:, target, :, :written] = by_head[:, source, :, :written]
+            by_head[:, target, :, written:] = 0
 
     def read_slot(self, slot: int, out: memoryview) -> None:
         """See ``PageDevice``."""

@@ -115,7 +115,10 @@ class GroupTable:
                 if tail is None:
                     return None
                 undo.callback(self.pool.release, tail)
-                self._device.copy_page(self._group, int(self.table[whole]), tail)
+                # Not the rows after it: they may be another chat's, and a state goes to the disk.
+                self._device.copy_page(
+                    self._group, int(self.table[whole]), tail, at - whole * PAGE_ROWS
+                )
                 run = PageRun(first, (*run.ids, tail))
             undo.pop_all()
         return run

@@ -69,9 +69,10 @@ class FakeDevice:
         self._called("write_page")
         self.rows[group][page] = np.frombuffer(content, np.int64)
 
-    def copy_page(self, group: int, source: int, target: int) -> None:
+    def copy_page(self, group: int, source: int, target: int, rows: int = PAGE_ROWS) -> None:
         self._called("copy_page")
-        self.rows[group][target] = self.rows[group][source]
+        self.rows[group][target] = POISON
+        self.rows[group][target][:rows] = self.rows[group][source][:rows]
 
     def read_slot(self, slot: int, out: memoryview) -> None:
         self._called("read_slot")

@@ -89,6 +89,20 @@ def test_a_page_is_copied_with_its_scales_and_nothing_else(memory: Memory, group
     assert [memory.page(group, page) for page in range(3)] == [before[2], before[1], before[2]]
 
 
+@pytest.mark.parametrize("group", [0, 1])
+@pytest.mark.parametrize("rows", [1, 100, 255])
+def test_of_a_partly_filled_page_only_its_rows_are_copied(
+    memory: Memory, group: int, rows: int
+) -> None:
+    """What stood after them may be another chat's."""
+    memory.device.copy_page(group, 2, 0, rows)
+    planes = [memory.kv.tensors[group], *memory.kv.scales[group : group + 1]]
+    for plane in planes:
+        assert _bytes(plane[:, 0, :, :, :rows]) == _bytes(plane[:, 2, :, :, :rows])
+        assert not any(_bytes(plane[:, 0, :, :, rows:]))
+        assert any(_bytes(plane[:, 2, :, :, rows:])), "the control"
+
+
 def test_a_slot_goes_out_and_comes_back_into_another(memory: Memory) -> None:
     out = bytearray(memory.device.slot_bytes)
     assert len(out) == SLOTS.stream_bytes
