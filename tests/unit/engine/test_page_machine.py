@@ -107,9 +107,7 @@ class Machine(RuleBasedStateMachine):
             for group, run in enumerate(lane.adopt(rows)):
                 self.write(group, run, number, rows)
             if self.device.slots is not None and lane.recurrent_slot is not None:
-                self.device.write_slot(
-                    lane.recurrent_slot, memoryview(CHAINS[number][rows])
-                )
+                self.device.write_slot(lane.recurrent_slot, memoryview(CHAINS[number][rows]))
 
     @precondition(lambda self: self.lanes and self.states)
     @rule(which=st.integers(0, 9), other=st.integers(0, 9))
