@@ -30,6 +30,7 @@ DECLARED = {
     "cuda-bindings": "Apache-2.0",
     "cuda-pathfinder": "Apache-2.0",
     "cuda-toolkit": "none stated; a package without files that names the ones below",
+    "nvidia-ml-py": "BSD License",
     "nvidia-nvtx": "Apache-2.0",
     "pywin32-ctypes": "BSD-3-Clause",
     "triton": "MIT License",
