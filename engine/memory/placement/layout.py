@@ -61,14 +61,18 @@ class Candidate:
         """Pages of one group for the running chats, and for the kept states.
 
         Kept states share full pages: together they have as many as one chat. Where states are kept
-        inside pages each has a last page of its own.
+        inside pages each has a last page of its own. To each sliding page that a state holds
+        belongs a full one of the same rows, so all together are never more than the full ones.
         """
         live = self.streams * most_live_pages(group.window, self.context, rows)
-        if group.window is not None:
-            a_state = most_state_pages(group.window, self.context, geometry.grid_rows)
-            return live, self.states * a_state
         shared = pages_for(self.context) if self.states else 0
-        return live, shared + self.states * tail_pages(geometry.grid_rows)
+        full = shared + self.states * tail_pages(geometry.grid_rows)
+        if group.window is None:
+            return live, full
+        kept = self.states * most_state_pages(group.window, self.context, geometry.grid_rows)
+        if any(other.window is None for other in geometry.groups):
+            kept = min(kept, self.streams * pages_for(self.context) + full - live)
+        return live, kept
 
     @property
     def slots(self) -> int:
