@@ -61,8 +61,11 @@ def gibibytes(size: int, *, up: bool = False) -> str:
 def _pool(pool: PoolReport) -> str:
     held = "".join(f", {owner} {gibibytes(size, up=True)}" for owner, size in pool.holders)
     total = f" ({gibibytes(pool.total_bytes)} in all{held})" if pool.total_bytes else ""
+    # What fits to the last hundredth would look, rounded up, as if it did not.
+    spare = pool.free_bytes - pool.needed_bytes
+    is_full = 0 <= spare < 1024**3 / 100
     return (
-        f"{pool.name}: {gibibytes(pool.needed_bytes, up=True)} GiB of "
+        f"{pool.name}: {gibibytes(pool.needed_bytes, up=not is_full)} GiB of "
         f"{gibibytes(pool.free_bytes)} that may be taken{total}"
     )
 

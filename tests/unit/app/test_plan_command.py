@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from app.cli.options import PlanOptions, parse
 from app.cli.planning.command import is_hub_name
-from app.cli.planning.report import PlanReport, report_of
+from app.cli.planning.report import PlanReport, PoolReport, report_of
 from app.cli.planning.sizes import size_bytes
 from app.cli.planning.table import sentences
 from app.errors import InputInvalid
@@ -153,6 +154,22 @@ def test_the_table_has_every_line_and_stays_within_its_width(width: int) -> None
     assert "gpu0: 15.01 GiB of 21.00 that may be taken (24.00 in all, other programs 1.00)" in said
     assert said.count("word") == 40
     assert "Fits: context 16,384 tokens, 2 of 4 chats at once, K and V as bf16" in said
+
+
+def test_what_fits_to_the_last_byte_does_not_look_as_if_it_did_not() -> None:
+    full = PoolReport(
+        name="ram",
+        needed_bytes=3 * GIB + 1,
+        free_bytes=3 * GIB + 1,
+        total_bytes=0,
+        label="",
+        holders=(),
+    )
+    said = " ".join(" ".join(sentences(replace(report(), pools=(full,)), 100)).split())
+    assert "ram: 3.00 GiB of 3.00 that may be taken" in said
+    more = replace(full, needed_bytes=full.free_bytes + 1)
+    said = " ".join(" ".join(sentences(replace(report(), pools=(more,)), 100)).split())
+    assert "ram: 3.01 GiB of 3.00 that may be taken" in said
 
 
 def test_a_refused_plan_says_why() -> None:
