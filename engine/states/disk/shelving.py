@@ -7,6 +7,7 @@ never over a file.
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,14 @@ from engine.states.disk.stored.formats import IdentityFile, Manifest
 from engine.states.records import ExtentName, StateRecord
 
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Strays:
+    """What lay in a folder and is no state: files of no known kind, and states that are broken."""
+
+    files: tuple[Path, ...]
+    broken: Removed
 
 
 class Shelving:
@@ -60,8 +69,9 @@ class Shelving:
             # Nothing that lies there may be believed: it can be what another probe left.
             shelf.usable, shelf.known = False, True
             _LOG.info("states not kept on disk reason=%s", error.strerror)
-        self._load(shelf)
+        strays = self._load(shelf)
         shelf.adopted.set()
+        self._sweep(shelf, strays)  # deleting can wait for the disk; who asks what is kept need not
 
     def load_all(self) -> None:
         """Learn what every identity keeps; what belongs to none is deleted."""
@@ -82,7 +92,7 @@ class Shelving:
                 continue
             shelf.model, shelf.can_cut = found.model, found.can_cut
             shelf.extent_bytes = found.extent_bytes
-            self._load(shelf)
+            self._sweep(shelf, self._load(shelf))
         self._all_loaded = True
 
     def delete(self, removed: Removed) -> None:
@@ -107,22 +117,26 @@ class Shelving:
         except OSError:
             return
 
-    def _load(self, shelf: Shelf) -> None:
-        """Read a shelf's manifests; what is no whole state is deleted."""
+    def _load(self, shelf: Shelf) -> _Strays:
+        """Read a shelf's manifests; returns what is no whole state, and is to be deleted."""
+        nothing = _Strays((), Removed(shelf, (), ()))
         if shelf.known:
-            return
+            return nothing
         folder, shelf.known = self.folder(shelf), True
         try:
             listing = folder.listing()
         except OSError as error:
             shelf.usable = False
             _LOG.info("states not read reason=%s", error.strerror)
-            return
+            return nothing
         states = [(key, folder.read_manifest(key, shelf.extent_bytes)) for key in listing.keys]
         with self._catalogue.lock:
-            strays = self._fill(shelf, listing.extents, states)
-        folder.remove_strays(listing.strays)
-        self.delete(strays)
+            broken = self._fill(shelf, listing.extents, states)
+        return _Strays(tuple(listing.strays), broken)
+
+    def _sweep(self, shelf: Shelf, strays: _Strays) -> None:
+        self.folder(shelf).remove_strays(strays.files)
+        self.delete(strays.broken)
 
     def _fill(
         self,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -375,6 +376,23 @@ def test_a_sweep_leaves_shared_beginnings_and_known_conversations() -> None:
         archive.touch(shared, "chat 2")
         library.sweep([])
         assert {row.conversation for row in library.facts()} == {None}
+
+
+def test_what_is_kept_is_known_before_strays_are_deleted() -> None:
+    """A disk that is slow to delete does not hide a chat's state."""
+    files = FakeFiles()
+    with opened(files) as (_, archive):
+        put(archive, chat(1))
+    folder = next(path.parent for path in files.paths() if path.name == "identity.state")
+    with closing(files.create(Path(folder / "cut short"))) as file:
+        file.write(memoryview(b"stray"))
+    gate = threading.Event()
+    files.before = lambda name: wait(gate) if name == "remove" else None
+    with opened(files) as (_, archive):
+        assert archive.find([(512, chat(1).key)], chat(1).ids) is not None
+        assert any(path.name == "cut short" for path in files.paths()), "the control"
+        gate.set()
+    assert not any(path.name == "cut short" for path in files.paths())
 
 
 def test_a_library_answers_with_no_model_open() -> None:
