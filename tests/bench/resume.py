@@ -7,7 +7,7 @@ engine (device), after another chat took its pages (host), in a new engine from 
 system was told to forget (disk) and from its cache. Each stands beside what it may take: rows to
 read / measured speed of reading a prompt + bytes / measured speed of reading files + 60 ms. Then
 what a turn writes beside what it adds, and what the writing takes from a reply that runs meanwhile.
-Ends with 1 where a resume takes longer than it may.
+Ends with 1 where a resume from the disk takes longer than it may.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from tests.helpers.live_engine import LiveEngine
 from tests.helpers.models import smol_path
 
 ALLOWED_MS = 60.0
+DISK = "disk"
 CONTEXT = 4864
 """Room for one chat of 4,000 tokens and what is kept of it: another one takes its pages."""
 FOLLOW_UP = "And which of them was the largest?"
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
         peer = LlamaServer(wish.server, wish.model, CONTEXT).turns(question(wish.tokens), FOLLOW_UP)
         for name, milliseconds in peer.items():
             print(f"llama-server, {name}: {milliseconds:.0f} ms to the first token")
-    late = [t for t in turns if t.allowed_ms is not None and t.first_token_ms > t.allowed_ms]
+    late = [t for t in turns if t.tier == DISK and t.first_token_ms > (t.allowed_ms or 0.0)]
     record = {"bench": "resume", "turns": turns, "written": written, "cost": cost, "peer": peer}
     print_json({**machine(2, None), **record})
     return int(bool(late))
@@ -91,7 +92,7 @@ def question(tokens: int) -> str:
     """A message of about so many tokens, in which nothing repeats."""
     text = (ROOT / "tests/data/english.txt").read_text(encoding="utf-8")
     words = text.split()
-    wanted = round(tokens / 1.33)
+    wanted = round(tokens / 1.6)
     return " ".join(words[i % len(words)] + str(i // len(words) or "") for i in range(wanted))
 
 
@@ -106,15 +107,15 @@ def measured(model: Path, tokens: int, reply_tokens: int) -> Iterator[Turn]:
             old = first.prompt_tokens + len(first.ids)
             live.settle()
             yield shown(turn("device", next_turn(live, asked, first), old, None))
-        for name in ("disk", "system's cache"):
+        for name in (DISK, "system's cache"):
             files = sorted(place.rglob("states/*/extents/*/*"))
-            forget(files, wanted=name == "disk")
+            forget(files, wanted=name == DISK)
             speed = read_speed(files)
-            forget(files, wanted=name == "disk")
+            forget(files, wanted=name == DISK)
             with engine(model, place) as live:
                 found = next_turn(live, asked, first)
                 yield shown(turn(name, found, old, Speeds(speeds.rows, speed)))
-                if name == "disk":
+                if name == DISK:
                     live.settle()
                     first_turn(live, tokens, 8, chat="another", prefix="Another. ")
                     again = next_turn(live, asked, first)
