@@ -48,6 +48,7 @@ class WriteBack:
         self._archive = archive
         self._clock = clock
         self._refused_ns: int | None = None
+        self._lost_once: set[bytes] = set()
         self.failed = 0
 
     def step(
@@ -109,10 +110,25 @@ class WriteBack:
                 return copied
             self._archive.put(name, buffer)
             copied += size
+        self._commit(state)
+        return copied
+
+    def _commit(self, state: HeldState) -> None:
+        """Have the archive keep a state; once more from its pages where an extent went meanwhile.
+
+        An extent that another state had may be deleted with that one between two steps.
+        """
         for conversation in state.conversations or (None,):
             self._archive.commit(replace(state.record, conversation=conversation))
-        state.written = True
-        return copied
+        key = state.record.key
+        if self._archive.tier(state.record) != "none":
+            state.written = True
+            self._lost_once.discard(key)
+        elif key in self._lost_once:
+            self._lost_once.discard(key)
+            self._give_up(state, "its extents go before it is whole")
+        else:
+            self._lost_once.add(key)
 
     def _refused(self, state: HeldState) -> None:
         """Wait, but not for ever for a buffer that nothing on its way to the disk holds back."""

@@ -46,9 +46,12 @@ def step(
     chat, rows = choose.randrange(CHATS), GRID * choose.randint(1, MOST_ROWS // GRID)
     state = state_of(chat, rows)
     if keep(archive, state, HYBRID) and not evicts and choose.random() < 0.3:
+        # An extent that it shares may have gone with another state before it was whole.
+        is_kept = archive.tier(state) != "none"
         while archive.census().waiting_bytes:
             time.sleep(0.001)
-        print(f"kept {chat} {rows}", flush=True)
+        if is_kept:
+            print(f"kept {chat} {rows}", flush=True)
     if choose.random() < 0.2:
         read(archive, state)
     if evicts and choose.random() < 0.1:

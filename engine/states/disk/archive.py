@@ -113,15 +113,21 @@ class DiskArchive(Owner):
         """See the border; one of which an extent is lost meanwhile is counted as dropped."""
         self._ready()
         with self._catalogue.lock:
-            if record.key in self._shelf.states:
+            there = self._shelf.states.get(record.key)
+            if there is not None and not there.doomed:
                 self.touch(record, record.conversation)
                 return
-            if not all(name in self._shelf.extents for name in record.extents):
+            if there is not None:
+                # Deleted while it is being read, and now kept again: its file is gone already.
+                there.doomed = False
+                self.touch(record, record.conversation)
+            elif not all(name in self._shelf.extents for name in record.extents):
                 self._catalogue.dropped += 1
                 return
-            conversations = conversations_of(record.role, record.conversation)
-            pinned = {each for each in conversations if self._catalogue.is_pinned(each)}
-            self._shelf.add(Kept(record, conversations, pinned, self._clock()))
+            else:
+                conversations = conversations_of(record.role, record.conversation)
+                pinned = {each for each in conversations if self._catalogue.is_pinned(each)}
+                self._shelf.add(Kept(record, conversations, pinned, self._clock()))
         write = partial(self._keeping.write_state, self._shelf, record.key)
         self._keeping.worker.add(write)
 

@@ -395,6 +395,20 @@ def test_what_is_kept_is_known_before_strays_are_deleted() -> None:
     assert not any(path.name == "cut short" for path in files.paths())
 
 
+def test_what_is_kept_again_while_the_deleted_one_is_read_stays() -> None:
+    files = FakeFiles()
+    with opened(files) as (library, archive):
+        put(archive, chat(1))
+        with closing(archive.fetch(chat(1), chat(1).extents)):
+            library.clear(["chat 1"])
+            assert archive.tier(chat(1)) == "none"
+            put(archive, chat(1))
+            assert archive.tier(chat(1)) != "none"
+    with opened(files) as (library, archive):
+        assert kept(archive, [chat(1)]) == [0]
+        assert [row.conversation for row in library.facts()] == ["chat 1"]
+
+
 def test_a_library_answers_with_no_model_open() -> None:
     files = FakeFiles()
     with opened(files) as (_, archive):

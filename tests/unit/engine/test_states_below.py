@@ -11,7 +11,7 @@ from engine.cache.lane import Lane, PagesRefused
 from engine.errors import InvariantBroken
 from engine.protocol import StateFacts
 from engine.states.border import Piece
-from engine.states.records import SLOT, ExtentName, Role
+from engine.states.records import SLOT, ExtentName, Role, StateRecord
 from engine.states.resume import ResumeStatus
 from engine.states.write_back import PATIENCE_NS
 from tests.helpers.fake_archive import FakeArchive, is_slot
@@ -328,6 +328,28 @@ def test_a_buffer_that_never_comes_is_not_waited_for_for_ever(world: World) -> N
     census = world.store.census()
     assert (census.waiting_bytes, census.failed, census.states) == (0, 1, 1)
     assert not world.store.write_step()
+
+
+@pytest.mark.parametrize("losses", [1, 5])
+def test_a_state_whose_extent_goes_before_it_is_whole_is_written_once_more(
+    world: World, losses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where another state that had it is deleted just then; not again and again."""
+    archive = archive_of(world)
+    commit, times = archive.commit, iter(range(losses))
+
+    def losing(record: StateRecord) -> None:
+        if next(times, None) is not None:
+            del archive.extents[record.extents[0]]
+        commit(record)
+
+    monkeypatch.setattr(archive, "commit", losing)
+    world.turn(tokens(700), (640,), "chat")
+    world.write_all()
+    census = world.store.census()
+    assert (len(archive.states), census.failed, census.waiting_bytes) == (
+        (1, 0, 0) if losses == 1 else (0, 1, 0)
+    )
 
 
 def test_what_is_evicted_is_moved_down_first(hybrid: World) -> None:
