@@ -83,7 +83,10 @@ def all_overtaken(shelf: Shelf) -> list[Kept]:
 
 
 def overtaken(states: Collection[Kept]) -> list[Kept]:
-    """States that a longer one of the same role begins with; of REWIND the last one stays."""
+    """States that a longer one of the same role begins with; of REWIND the last one stays.
+
+    Only by one whose file is written: until then a kill would leave neither.
+    """
     found = []
     for role in (Role.END, Role.REWIND):
         mine = [kept for kept in states if kept.record.role is role]
@@ -98,8 +101,11 @@ def overtaken(states: Collection[Kept]) -> list[Kept]:
 
 def _begins(longer: Kept, shorter: Kept) -> bool:
     at = shorter.record.at
-    return longer.record.at > at and bool(
-        np.array_equal(longer.record.ids[:at], shorter.record.ids)
+    is_on_disk = longer.manifest_bytes > 0 and not longer.doomed
+    return (
+        is_on_disk
+        and longer.record.at > at
+        and bool(np.array_equal(longer.record.ids[:at], shorter.record.ids))
     )
 
 

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from engine.states.border import ModelIdentity, StateArchive
+from engine.states.disk.catalogue import Kept
 from engine.states.disk.eviction import (
     DEFAULT_QUOTA_BYTES,
     KEPT_OVERTAKEN,
     SPARED_BYTES,
+    overtaken,
     quota_bytes,
 )
 from engine.states.disk.library import DiskLibrary, identity_name
@@ -232,6 +234,18 @@ def test_the_last_end_before_the_newest_stays_for_another_reply() -> None:
     with opened(files) as (_, archive):
         assert kept(archive, ends)[-2:] == [2, 3]
         assert 1 not in kept(archive, ends)
+
+
+def test_only_what_is_written_overtakes() -> None:
+    """A longer state that a kill would lose must not have cost the shorter one."""
+    states = [
+        Kept(chat(1, rows), {"chat 1"}, set(), rows, manifest_bytes=1) for rows in (256, 512, 768)
+    ]
+    assert overtaken(states) == states[:2]
+    states[2].manifest_bytes = 0
+    assert overtaken(states) == states[:1]
+    states[2].manifest_bytes, states[2].doomed = 1, True
+    assert overtaken(states) == states[:1]
 
 
 def test_nothing_is_evicted_for_what_would_not_fit_anyway() -> None:
