@@ -35,7 +35,8 @@ CONTEXT = 4864
 FOLLOW_UP = "And which of them was the largest?"
 REPLIES = (24, 31, 40)
 """Lengths of the first reply, so that other numbers of old rows are read again."""
-WRITTEN_ROUNDS = 6
+PAIRS = 8
+REPLY_TOKENS = 384
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,20 +216,30 @@ def bytes_of_turns(model: Path, tokens: int) -> list[dict[str, int]]:
 
 
 def cost_of_writing(model: Path, tokens: int) -> dict[str, float]:
-    """Tokens a second of a reply while a long chat's state is written, and without any writing."""
-    speeds: dict[bool, list[float]] = {True: [], False: []}
-    for round_number in range(WRITTEN_ROUNDS):
-        writes = round_number % 4 in (0, 3)
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            engine(model, Path(folder) if writes else None) as live,
-        ):
+    """Tokens a second of a reply while a long chat's state is written, and of the same one after.
+
+    Each pair is of one engine; the second reply is given once nothing waits to be written.
+    """
+    pairs = []
+    asked = (ChatMessage(role="user", text="Tell me about the sea."),)
+    sampling = Sampling(temperature=0.0, max_tokens=REPLY_TOKENS)
+    for _ in range(PAIRS):
+        with tempfile.TemporaryDirectory() as folder, engine(model, Path(folder)) as live:
             first_turn(live, tokens, 4)
-            short = ChatMessage(role="user", text="Tell me about the sea.")
-            sampling = Sampling(temperature=0.0, max_tokens=192)
-            reply = live.generate((short,), "another", sampling).finished()
-        speeds[writes].append(1e3 * (len(reply.ids) - 1) / (reply.timings.decode_ms or 1))
-    written, plain = (statistics.median(speeds[key]) for key in (True, False))
-    share = 1 - written / plain
-    print(f"a reply beside writing {written:.1f} tok/s, without {plain:.1f}: {share:.1%} less")
-    return {"written_tok_s": written, "plain_tok_s": plain, "share": share}
+            beside = live.generate(asked, "beside writing", sampling).finished()
+            live.settle()
+            after = live.generate(asked, "after it", sampling).finished()
+        assert beside.ids == after.ids
+        pairs.append((rate(beside), rate(after)))
+    shares = [1 - written / plain for written, plain in pairs]
+    print(
+        f"a reply beside writing {statistics.median(w for w, _ in pairs):.1f} tok/s, after it "
+        f"{statistics.median(p for _, p in pairs):.1f}: {statistics.median(shares):.1%} less "
+        f"({min(shares):.1%} to {max(shares):.1%})"
+    )
+    return {"share": statistics.median(shares), "least": min(shares), "most": max(shares)}
+
+
+def rate(reply: Finished) -> float:
+    """Tokens a second of a reply after its first one."""
+    return 1e3 * (len(reply.ids) - 1) / (reply.timings.decode_ms or 1)
