@@ -35,8 +35,8 @@ CONTEXT = 4864
 FOLLOW_UP = "And which of them was the largest?"
 REPLIES = (24, 31, 40)
 """Lengths of the first reply, so that other numbers of old rows are read again."""
-PAIRS = 8
-REPLY_TOKENS = 384
+PAIRS = 9
+REPLY_TOKENS = 768
 
 
 @dataclass(frozen=True, slots=True)
