@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.structure.sources import tracked
 
 PARTS = {"__init__.py", "reference.py", "kernel.py", "launch.py", "cases.py"}
-NO_OPERATION = {"quant", "cpu"}
+NO_OPERATION = {"quant", "cpu", "packed"}
 
 
 def operations(files: tuple[Path, ...]) -> dict[str, set[str]]:
