@@ -20,7 +20,7 @@ from installer.system.children import run
 
 GIB = 1 << 30
 NEEDED_BYTES = {"cpu": 3 * GIB // 2, "cuda": 9 * GIB}
-TEST_BYTES = 3 * GIB // 2
+TEST_BYTES = 2 * GIB + GIB // 4
 SELF_TEST = "import jinja2, keyring, msgspec, numpy, platformdirs, psutil, tokenizers, torch"
 
 

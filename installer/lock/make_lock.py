@@ -60,6 +60,7 @@ def main() -> int:
     cuda = {name for name in everything if name.startswith(("nvidia-", "cuda-", "triton"))}
     run -= cuda | {"torch"}
     test = set(everything) - run - cuda - {"torch"} - set(wanted["left_out_of_test"])
+    test |= set(wanted["test_without_gpu"])
     write("run.txt", (everything[name] for name in run))
     write("test.txt", (everything[name] for name in test))
     builds = wanted["torch"]["builds"]

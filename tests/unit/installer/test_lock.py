@@ -36,9 +36,18 @@ def test_the_pins_are_those_that_the_design_fixed() -> None:
 
 def test_without_a_gpu_nothing_of_cuda_is_installed() -> None:
     for windows in (False, True):
-        for part in locked.parts("cpu", tests=True, windows=windows):
+        for part in locked.parts("cpu", tests=False, windows=windows):
             names = locked.requirements((LOCK / part.name).read_text("utf-8"))
             assert not [n for n in names if n.startswith(("nvidia", "cuda", "triton"))]
+
+
+def test_the_tests_take_the_compiler_of_kernels_alone_and_on_linux_alone() -> None:
+    text = (LOCK / "test.txt").read_text("utf-8")
+    names = locked.requirements(text)
+    assert [n for n in names if n.startswith(("nvidia", "cuda", "triton"))] == ["triton"]
+    cuda = locked.requirements((LOCK / "torch-cuda.txt").read_text("utf-8"))
+    assert names["triton"] == cuda["triton"]
+    assert re.search(r"^triton==\S+ ; [^\n]*sys_platform == 'linux'", text, re.MULTILINE)
 
 
 def test_linux_takes_the_cpu_build_by_its_own_version() -> None:
