@@ -20,6 +20,8 @@ from kernels.packed.layout import BLOCK
 LOW_STEPS: Final = 254
 LARGEST: Final = 127 * LOW_STEPS
 SUM_ELEMENTS: Final = 16
+LEAST: Final = 2.0**-100
+"""A block whose largest magnitude is smaller counts as zeros: its reciprocal might overflow."""
 MOST_ROWS: Final = 16
 """Rows of one step at most."""
 
@@ -68,14 +70,20 @@ def empty_rows(rows: int, columns: int, device: torch.device) -> QuantizedRows:
 def quantized(values: torch.Tensor) -> QuantizedRows:
     """The definition: [rows, columns] float32 to rows, the same bits that kernels write.
 
-    A block of zeros has scale 0. The reciprocal is ``32258 / largest`` in float32; an element times
-    it is rounded to nearest, ties to even.
+    The reciprocal is ``32258 / largest`` in float32, rounded once; an element times it is rounded
+    to float32 and then to the nearest whole number, ties to even. A block whose largest magnitude
+    is below 2 ** -100 counts as zeros and has scale 0. A block that holds a NaN or an infinity has
+    zeros and a scale that is no finite number, so that every product with it is NaN.
     """
     blocks = values.float().view(len(values), -1, BLOCK)
     largest = blocks.abs().amax(-1, keepdim=True)
-    scales = largest * torch.tensor(1.0 / LARGEST, dtype=torch.float32)
-    inverse = torch.where(largest > 0, LARGEST / largest, torch.zeros_like(largest))
-    whole = (blocks * inverse).round().clamp(-LARGEST, LARGEST).int()
+    reciprocal = torch.tensor(1.0 / LARGEST, dtype=torch.float32, device=values.device)
+    scales = (largest * reciprocal).masked_fill(largest < LEAST, 0.0)
+    usable = (largest >= LEAST) & largest.isfinite()
+    # A number over a tensor would be its reciprocal times the number: rounded twice.
+    inverse = torch.full_like(largest, LARGEST) / largest
+    rounded = (blocks * inverse).round().clamp(-LARGEST, LARGEST)
+    whole = torch.where(usable, rounded, torch.zeros_like(rounded)).int()
     high = torch.div(whole + whole.sign() * (LOW_STEPS // 2), LOW_STEPS, rounding_mode="trunc")
     low = whole - LOW_STEPS * high
     shape = values.shape
