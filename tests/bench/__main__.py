@@ -1,5 +1,7 @@
 """`python -m tests.bench NAME [ARGS]` runs the benchmark `tests/bench/NAME.py`.
 
+The folder `gpu` holds what the benchmarks of the GPU share.
+
 A benchmark is a module of this folder with ``main(arguments) -> int``. It runs its gate first,
 prints a table, and ends with one line of JSON: commit, processor, torch, median and spread.
 """
