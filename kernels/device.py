@@ -50,6 +50,6 @@ def gpu_facts(index: int) -> GpuFacts:
     return GpuFacts(
         name=found.name,
         capability=(found.major, found.minor),
-        shared_bytes=found.shared_memory_per_block_optin,
+        shared_bytes=found.shared_memory_per_block_optin,  # type: ignore[attr-defined]
         multiprocessors=found.multi_processor_count,
     )
