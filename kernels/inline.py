@@ -1,0 +1,102 @@
+"""Instructions that Triton has no name for, each beside a twin in plain Triton.
+
+``ASM`` chooses: true for compiled code, false for the interpreter. Both give the same bits. Words
+are int32; bytes of a word count from its lowest.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def dp4a(codes, activations, total, ASM: tl.constexpr):
+    """``total`` plus the products of four signed bytes with four signed bytes, int32."""
+    if ASM:
+        return tl.inline_asm_elementwise(
+            "dp4a.s32.s32 $0, $1, $2, $3;",
+            "=r,r,r,r",
+            [codes, activations, total],
+            dtype=tl.int32,
+            is_pure=True,
+            pack=1,
+        )
+    else:  # noqa: RET505 - Triton follows a constexpr branch only so
+        for byte in tl.static_range(4):
+            left = (codes << (24 - 8 * byte)) >> 24
+            right = (activations << (24 - 8 * byte)) >> 24
+            total += left * right
+        return total
+
+
+@triton.jit
+def dp4a_unsigned(codes, activations, total, ASM: tl.constexpr):
+    """The same for codes that are unsigned bytes."""
+    if ASM:
+        return tl.inline_asm_elementwise(
+            "dp4a.u32.s32 $0, $1, $2, $3;",
+            "=r,r,r,r",
+            [codes, activations, total],
+            dtype=tl.int32,
+            is_pure=True,
+            pack=1,
+        )
+    else:  # noqa: RET505 - as above
+        for byte in tl.static_range(4):
+            left = (codes >> (8 * byte)) & 255
+            right = (activations << (24 - 8 * byte)) >> 24
+            total += left * right
+        return total
+
+
+@triton.jit
+def pick_bytes(first, second, selector, ASM: tl.constexpr):
+    """Four of the eight bytes of two words: half-byte i of the selector, 0 to 7, picks byte i."""
+    if ASM:
+        return tl.inline_asm_elementwise(
+            "prmt.b32 $0, $1, $2, $3;",
+            "=r,r,r,r",
+            [first, second, selector],
+            dtype=tl.int32,
+            is_pure=True,
+            pack=1,
+        )
+    else:  # noqa: RET505 - as above
+        picked = first & 0
+        for byte in tl.static_range(4):
+            number = (selector >> (4 * byte)) & 7
+            word = tl.where(number < 4, first, second)
+            picked |= ((word >> (8 * (number & 3))) & 255) << (8 * byte)
+        return picked
+
+
+@triton.jit
+def looked_up(
+    codes,
+    T0: tl.constexpr,
+    T1: tl.constexpr,
+    T2: tl.constexpr,
+    T3: tl.constexpr,
+    ASM: tl.constexpr,
+):
+    """What the eight half-bytes of a word stand for, out of a table of 16 bytes in four words.
+
+    Returns:
+        Two words: of the low half of each byte, and of the high half.
+    """
+    zero = codes & 0
+    low_half = codes & 0x77777777
+    upper = ((codes >> 1) & 0x44444444) | 0x32103210
+    first = _four(low_half, upper, zero + T0, zero + T1, zero + T2, zero + T3, ASM)
+    low_half >>= 16
+    upper >>= 16
+    second = _four(low_half, upper, zero + T0, zero + T1, zero + T2, zero + T3, ASM)
+    evens = pick_bytes(first, second, zero + 0x6420, ASM)
+    odds = pick_bytes(first, second, zero + 0x7531, ASM)
+    return evens, odds
+
+
+@triton.jit
+def _four(low_half, upper, t0, t1, t2, t3, ASM: tl.constexpr):
+    below = pick_bytes(t0, t1, low_half, ASM)
+    above = pick_bytes(t2, t3, low_half, ASM)
+    return pick_bytes(below, above, upper, ASM)
