@@ -63,3 +63,19 @@ def store_quantized(
     tl.store(scales_to + start // 32 + block, scales, mask=inside)
     pair = start // 16 + block[:, None] * 2 + tl.arange(0, 2)[None, :]
     tl.store(sums_to + pair, sums, mask=inside[:, None])
+
+
+@triton.jit
+def narrowed(values, dtype: tl.constexpr):
+    """Float32 as ``dtype``, to nearest, ties to even; a NaN stays one.
+
+    bfloat16 by whole numbers: Triton's interpreter cuts off where a GPU rounds.
+    """
+    if dtype == tl.bfloat16:
+        bits = values.to(tl.int32, bitcast=True)
+        upper = ((bits >> 16) & 0xFFFF) + ((((bits >> 16) & 1) + (bits & 0xFFFF)) > 0x8000)
+        upper = tl.where((bits & 0x7FFFFFFF) > 0x7F800000, 0x7FC0, upper)
+        result = upper.to(tl.int16).to(tl.bfloat16, bitcast=True)
+    else:
+        result = values.to(dtype)
+    return result

@@ -1,0 +1,107 @@
+"""Residual and norm in one pass: a program a row, the row in registers.
+
+Sums run over a tile of WIDTH columns, zeros beyond the row, so their order depends on the row's
+length alone. Tensors that are not wanted are None.
+"""
+
+import triton
+import triton.language as tl
+
+from kernels.quantize import narrowed, store_quantized
+
+
+@triton.jit
+def normed(values, weight, at, inside, columns, eps):
+    """RMS norm of one row; ``values`` are zero where not ``inside``."""
+    mean = tl.sum(values * values, axis=0) / columns
+    result = values * tl.math.div_rn(1.0, tl.math.sqrt_rn(mean + eps))
+    if weight is not None:
+        result = result * tl.load(weight + at, mask=inside, other=0.0)
+    return result
+
+
+@triton.jit
+def residual(
+    x, added, added_weight, row, at, inside, columns, x_stride, added_stride, added_eps, scale
+):
+    """One row of the residual after what is added and the scale; stored where it changed."""
+    place = x + row.to(tl.int64) * x_stride + at
+    values = tl.load(place, mask=inside, other=0.0)
+    if added is not None:
+        gain = tl.load(added + row.to(tl.int64) * added_stride + at, mask=inside, other=0.0)
+        gain = gain.to(tl.float32)
+        if added_weight is not None:
+            gain = normed(gain, added_weight, at, inside, columns, added_eps)
+        values += gain
+    if scale is not None:
+        values *= scale
+    if (added is not None) or (scale is not None):
+        tl.store(place, values, mask=inside)
+    return values
+
+
+@triton.jit
+def norm_step_kernel(
+    x,
+    added,
+    added_weight,
+    weight,
+    plain,
+    high,
+    low,
+    scales,
+    sums,
+    columns,
+    x_stride,
+    added_stride,
+    plain_stride,
+    eps,
+    added_eps,
+    scale,
+    WIDTH: tl.constexpr,
+):
+    """Residual, norm, and the norm as QuantizedRows, as float32, or both."""
+    row = tl.program_id(0)
+    at = tl.arange(0, WIDTH)
+    inside = at < columns
+    values = residual(
+        x, added, added_weight, row, at, inside, columns, x_stride, added_stride, added_eps, scale
+    )
+    result = normed(values, weight, at, inside, columns, eps)
+    if plain is not None:
+        tl.store(plain + row.to(tl.int64) * plain_stride + at, result, mask=inside)
+    if high is not None:
+        store_quantized(result, row, 0, columns, high, low, scales, sums, WIDTH // 32)
+
+
+@triton.jit
+def norm_prompt_kernel(
+    x,
+    added,
+    added_weight,
+    weight,
+    plain,
+    out,
+    columns,
+    x_stride,
+    added_stride,
+    plain_stride,
+    out_stride,
+    eps,
+    added_eps,
+    scale,
+    WIDTH: tl.constexpr,
+):
+    """Residual, norm, and the norm in bf16, as float32, or both."""
+    row = tl.program_id(0)
+    at = tl.arange(0, WIDTH)
+    inside = at < columns
+    values = residual(
+        x, added, added_weight, row, at, inside, columns, x_stride, added_stride, added_eps, scale
+    )
+    result = normed(values, weight, at, inside, columns, eps)
+    if plain is not None:
+        tl.store(plain + row.to(tl.int64) * plain_stride + at, result, mask=inside)
+    if out is not None:
+        place = out + row.to(tl.int64) * out_stride + at
+        tl.store(place, narrowed(result, out.dtype.element_ty), mask=inside)
