@@ -19,6 +19,7 @@ from engine.models.spec import PageGroupSpec
 from engine.owner import Owner
 
 OWNER: Final = "KV pages"
+CPU: Final = torch.device("cpu")
 DTYPES: Final = {
     KvFormat.FP32: torch.float32,
     KvFormat.FP16: torch.float16,
@@ -58,6 +59,8 @@ class KvArena(Owner):
         kv_format: KvFormat,
         ledger: Credit,
         pool: str,
+        *,
+        device: torch.device = CPU,
     ) -> None:
         """Reserve in the ledger, then allocate; raises MemoryRefused."""
         self.groups = tuple(groups)
@@ -70,9 +73,11 @@ class KvArena(Owner):
         self._lease = ledger.reserve(OWNER, {pool: sum(sizes)})
         try:
             shapes = [_shape(*pair) for pair in zip(groups, page_counts, strict=True)]
-            self.tensors = tuple(torch.empty(shape, dtype=DTYPES[kv_format]) for shape in shapes)
+            self.tensors = tuple(
+                torch.empty(shape, dtype=DTYPES[kv_format], device=device) for shape in shapes
+            )
             self.scales = tuple(
-                torch.empty(shape[:-1]) for shape in shapes if kv_format.scale_bytes
+                torch.empty(shape[:-1], device=device) for shape in shapes if kv_format.scale_bytes
             )
         except RuntimeError:
             self._lease.close()

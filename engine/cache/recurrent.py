@@ -15,6 +15,7 @@ from engine.models.spec import RecurrentSpec
 from engine.owner import Owner
 
 OWNER: Final = "recurrent states"
+CPU: Final = torch.device("cpu")
 
 
 class RecurrentArena(Owner):
@@ -25,14 +26,24 @@ class RecurrentArena(Owner):
         tails: [slot, layer, kernel - 1, channels] float32, the oldest input first.
     """
 
-    def __init__(self, spec: RecurrentSpec, slots: int, ledger: Credit, pool: str) -> None:
+    def __init__(
+        self,
+        spec: RecurrentSpec,
+        slots: int,
+        ledger: Credit,
+        pool: str,
+        *,
+        device: torch.device = CPU,
+    ) -> None:
         """Reserve in the ledger, then allocate; raises MemoryRefused."""
         self.spec = spec
         self.slot_count = slots
         self._lease = ledger.reserve(OWNER, {pool: slots * spec.stream_bytes})
         try:
-            self.states = torch.empty(slots, spec.layer_count, *spec.state_shape)
-            self.tails = torch.empty(slots, spec.layer_count, *spec.tail_shape)
+            shapes = (spec.state_shape, spec.tail_shape)
+            self.states, self.tails = (
+                torch.empty(slots, spec.layer_count, *shape, device=device) for shape in shapes
+            )
         except RuntimeError:
             self._lease.close()
             raise

@@ -25,11 +25,10 @@ from kernels.cpu.library import Library, Pool
 from kernels.cpu.records import Isa
 
 RAM = "ram"
-STATE_SLOTS = 3
 
 
 class Side:
-    """A runner with pages of its own: room for two lanes of ``rows`` rows and a page more."""
+    """A runner with pages of its own: room for ``lanes`` of ``rows`` rows and a page more."""
 
     def __init__(
         self,
@@ -37,18 +36,25 @@ class Side:
         rows: int,
         kv_format: KvFormat,
         spec: ModelSpec | None = None,
+        *,
+        lanes: int = 2,
+        device: str = "cpu",
     ) -> None:
         self.spec = model_spec(source) if spec is None else spec
         self.rows = rows
         self.ledger = Ledger({RAM: 1 << 32})
-        pages = 2 * pages_for(rows) + 1
+        pages = lanes * pages_for(rows) + 1
+        place = torch.device(device)
         self.pools = [PagePool(pages, group.window) for group in self.spec.groups]
-        self.kv = KvArena(self.spec.groups, [pages] * len(self.pools), kv_format, self.ledger, RAM)
+        counts = [pages] * len(self.pools)
+        self.kv = KvArena(self.spec.groups, counts, kv_format, self.ledger, RAM, device=place)
         for tensor in self.kv.scales or self.kv.tensors:
             tensor.fill_(float("nan"))
         self.recurrent: RecurrentArena | None = None
         if self.spec.recurrent is not None:
-            self.recurrent = RecurrentArena(self.spec.recurrent, STATE_SLOTS, self.ledger, RAM)
+            self.recurrent = RecurrentArena(
+                self.spec.recurrent, lanes + 1, self.ledger, RAM, device=place
+            )
             self.recurrent.states.fill_(float("nan"))
             self.recurrent.tails.fill_(float("nan"))
         self.slots = None if self.recurrent is None else SlotPool(self.recurrent)
