@@ -58,8 +58,8 @@ class Side:
             self.recurrent.states.fill_(float("nan"))
             self.recurrent.tails.fill_(float("nan"))
         self.slots = None if self.recurrent is None else SlotPool(self.recurrent)
-        device = HostDevice(self.kv, self.recurrent)
-        self.memory = LaneMemory(tuple(self.pools), device, self.slots)
+        bytes_of = HostDevice(self.kv, self.recurrent)
+        self.memory = LaneMemory(tuple(self.pools), bytes_of, self.slots)
 
     def fill_pages(self) -> None:
         """Random numbers in place of NaN, as if every page had been computed."""
