@@ -1,0 +1,191 @@
+"""Products of generated rows, 1 to 16, with a weight: one pass over the weight, no shared memory.
+
+A program has TILE rows of a packed weight and goes over K in steps of STEP = 32 * warps blocks: a
+thread has one block of 32 of each row at a time, and all rows' activations of that block. Integer
+sums inside a group are exact; a thread adds its blocks in order of K, then threads are added. None
+of that depends on ROWS. Multiply-adds are written out: launches turn the compiler's own off.
+"""
+
+import triton
+import triton.language as tl
+
+from kernels.inline import dp4a, dp4a_unsigned
+from kernels.step_product.codes import factors, four, low_codes, two, with_high
+
+
+@triton.jit
+def chained(codes, words, FIRST: tl.constexpr, total, UNSIGNED: tl.constexpr, ASM: tl.constexpr):
+    """``total`` plus the products of four words of codes with four of activations."""
+    for i in tl.static_range(4):
+        if UNSIGNED:
+            total = dp4a_unsigned(codes[FIRST + i], words[i], total, ASM)
+        else:
+            total = dp4a(codes[FIRST + i], words[i], total, ASM)
+    return total
+
+
+@triton.jit
+def group_sums(codes, x, live, GROUP: tl.constexpr, UNSIGNED: tl.constexpr, ASM: tl.constexpr):
+    """Whole sums of codes times one plane of activations: of both halves, or the whole and 0."""
+    zero = codes[0] & 0
+    first = chained(codes, four(x, live), 0, zero, UNSIGNED, ASM)
+    rest = four(x + 4, live)
+    if GROUP == 16:
+        return first, chained(codes, rest, 4, zero, UNSIGNED, ASM)
+    else:  # noqa: RET505 - Triton follows a constexpr branch only so
+        return chained(codes, rest, 4, first, UNSIGNED, ASM), zero
+
+
+@triton.jit
+def both_planes(
+    codes, x_high, x_low, live, GROUP: tl.constexpr, UNSIGNED: tl.constexpr, PARTS: tl.constexpr,
+    ASM: tl.constexpr,
+):  # fmt: skip
+    """Whole sums of codes times ``254 * high + low``; of 254 * high alone where PARTS is 1."""
+    first, second = group_sums(codes, x_high, live, GROUP, UNSIGNED, ASM)
+    first, second = first * 254, second * 254
+    if PARTS == 2:
+        low_first, low_second = group_sums(codes, x_low, live, GROUP, UNSIGNED, ASM)
+        first, second = first + low_first, second + low_second
+    return first, second
+
+
+@triton.jit
+def block_values(
+    codes, scale, minimum, x_high, x_low, x_sums, block, live,
+    GROUP: tl.constexpr, OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr,
+    PARTS: tl.constexpr, ASM: tl.constexpr,
+):  # fmt: skip
+    """Products of one row's blocks with the tile's, before the row's scales: float32 [TILE, STEP].
+
+    MINIMUM: 0 where nothing is added, 1 where minima are, -1 where they are taken away.
+    """
+    first, second = both_planes(codes, x_high, x_low, live, GROUP, UNSIGNED, PARTS, ASM)
+    if OFFSET or MINIMUM:
+        sum_first, sum_second = two(x_sums + block * 2, live)
+        if GROUP != 16:
+            sum_first += sum_second
+    if OFFSET:
+        first -= OFFSET * sum_first
+        if GROUP == 16:
+            second -= OFFSET * sum_second
+    value = first.to(tl.float32) * scale[0]
+    if GROUP == 16:
+        value = tl.fma(second.to(tl.float32), scale[1], value)
+    if MINIMUM:
+        value = tl.fma(MINIMUM * sum_first.to(tl.float32), minimum[0], value)
+        if GROUP == 16:
+            value = tl.fma(MINIMUM * sum_second.to(tl.float32), minimum[1], value)
+    return value
+
+
+@triton.jit
+def tile_product(
+    row, x_row, rows, low, high, scales, supers, minima, super_minima,
+    x_high, x_low, x_scales, x_sums, unit,
+    BLOCKS: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
+    UNROLL: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
+    SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
+    OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
+    T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
+    PARTS: tl.constexpr, ASM: tl.constexpr,
+):  # fmt: skip
+    """Products of rows ``x_row`` .. with the weight's rows ``row`` [TILE, 1]: ROWS of [TILE]."""
+    x_high = x_high.to(tl.pointer_type(tl.int32), bitcast=True)
+    x_low = x_low.to(tl.pointer_type(tl.int32), bitcast=True)
+    sums = (tl.zeros((TILE, STEP), dtype=tl.float32),)
+    for _ in tl.static_range(ROWS - 1):
+        sums = sums + (tl.zeros((TILE, STEP), dtype=tl.float32),)
+    for start in tl.range(0, BLOCKS, STEP, loop_unroll_factor=UNROLL):
+        block = start + tl.arange(0, STEP)[None, :]
+        live = block < BLOCKS
+        codes = low_codes(
+            low + row * (BLOCKS * LOW) + block * LOW, live, LOW, TABLE, T0, T1, T2, T3, ASM
+        )
+        if HIGH:
+            at = block * unit if HIGH == 1 else block * 2
+            codes = with_high(codes, high + row * (BLOCKS * HIGH) + at, live, LOW, HIGH)
+        scale = factors(scales, supers, row, block, live, unit, BLOCKS, GROUP, SCALE, SCALE_SUPER)
+        minimum = scale
+        if MINIMUM:
+            minimum = factors(
+                minima, super_minima, row, block, live, unit, BLOCKS, GROUP, ADDED, ADDED_SUPER
+            )
+        added = ()
+        for r in tl.static_range(ROWS):
+            # Rows of a bucket that are not there are the last one again.
+            at_row = tl.minimum(x_row + r, rows - 1) * BLOCKS
+            value = block_values(
+                codes, scale, minimum, x_high + at_row * 8 + block * 8,
+                x_low + at_row * 8 + block * 8, x_sums + at_row * 2, block, live,
+                GROUP, OFFSET, MINIMUM, UNSIGNED, PARTS, ASM,
+            )  # fmt: skip
+            x_scale = tl.load(x_scales + at_row + block * unit, mask=live, other=0.0)
+            added = added + (tl.fma(value, x_scale, sums[r]),)
+        sums = added
+    found = (tl.sum(sums[0], axis=1),)
+    for r in tl.static_range(1, ROWS):
+        found = found + (tl.sum(sums[r], axis=1),)
+    return found
+
+
+@triton.jit(do_not_specialize=["out_step", "rows", "unit"])
+def packed_rows(
+    out, out_step, bias, rows, weight_rows, low, high, scales, supers, minima, super_minima,
+    x_high, x_low, x_scales, x_sums, unit,
+    BIAS: tl.constexpr, ADD: tl.constexpr,
+    BLOCKS: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
+    UNROLL: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
+    SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
+    OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
+    T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
+    PARTS: tl.constexpr, ASM: tl.constexpr,
+):  # fmt: skip
+    """out[r, n] = x[r] . weight[n] (+ bias[n], + out[r, n]) for ``rows`` rows, ROWS at most."""
+    place = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    row = tl.minimum(place, weight_rows - 1).to(tl.int64)[:, None]
+    found = tile_product(
+        row, 0, rows, low, high, scales, supers, minima, super_minima,
+        x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, ROWS, TILE, UNROLL, LOW, HIGH, GROUP,
+        SCALE, SCALE_SUPER, ADDED, ADDED_SUPER, OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3,
+        PARTS, ASM,
+    )  # fmt: skip
+    for r in tl.static_range(ROWS):
+        to = out + r * out_step.to(tl.int64) + place
+        there = (place < weight_rows) & (r < rows)
+        value = found[r]
+        if BIAS:
+            value += tl.load(bias + place, mask=there, other=0.0).to(tl.float32)
+        if ADD:
+            value += tl.load(to, mask=there, other=0.0)
+        tl.store(to, value, mask=there)
+
+
+@triton.jit(
+    do_not_specialize=["out_row", "out_expert", "chosen_row", "chosen_step", "rows", "unit"]
+)
+def packed_experts(
+    out, out_row, out_expert, chosen, chosen_row, chosen_step, rows, weight_rows,
+    low, high, scales, supers, minima, super_minima, x_high, x_low, x_scales, x_sums, unit,
+    CHOSEN: tl.constexpr, SHARED: tl.constexpr,
+    BLOCKS: tl.constexpr, STEP: tl.constexpr, TILE: tl.constexpr,
+    UNROLL: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
+    SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
+    OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
+    T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
+    PARTS: tl.constexpr, ASM: tl.constexpr,
+):  # fmt: skip
+    """out[r, a] = x . weight of expert chosen[r, a]; x is row r where SHARED, else the pair's."""
+    pair = tl.program_id(1)
+    r, a = pair // CHOSEN, pair % CHOSEN
+    expert = tl.load(chosen + r * chosen_row + a * chosen_step).to(tl.int64)
+    place = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    row = (expert * weight_rows + tl.minimum(place, weight_rows - 1))[:, None]
+    found = tile_product(
+        row, r if SHARED else pair, rows, low, high, scales, supers, minima, super_minima,
+        x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, 1, TILE, UNROLL, LOW, HIGH, GROUP,
+        SCALE, SCALE_SUPER, ADDED, ADDED_SUPER, OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3,
+        PARTS, ASM,
+    )  # fmt: skip
+    to = out + r.to(tl.int64) * out_row + a * out_expert + place
+    tl.store(to, found[0], mask=place < weight_rows)

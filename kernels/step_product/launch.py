@@ -1,0 +1,189 @@
+"""Launches the products of generated rows: checks, configurations, arguments.
+
+Nothing here allocates or waits: every launch may be captured in a graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+
+from kernels.checks import KernelShapeError
+from kernels.packed.layout import BLOCK, PackedLayout
+from kernels.packed.weight import DenseWeight, PackedWeight, Weight
+from kernels.rows import MOST_ROWS, QuantizedRows
+from kernels.step_product.dense import dense_experts, dense_rows
+from kernels.step_product.kernel import packed_experts, packed_rows
+
+WIDTH: Final = 32
+"""Threads of a warp: blocks, or runs of a dense weight, that it takes in one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """How a product is cut. ``warps`` decides the order of sums; nothing else changes a bit.
+
+    Attributes:
+        tile: rows of the weight a program has.
+        warps: of a program; a step of K is 32 blocks for each.
+        unroll: steps of K that the compiler sees together.
+    """
+
+    tile: int
+    warps: int
+    unroll: int
+
+
+def configuration(rows: int, weight_rows: int, columns: int) -> Configuration:
+    """For a bucket of rows and a shape; ``warps`` comes from the weight's shape alone."""
+    warps = 1 if weight_rows >= 4096 else 4
+    tile = 4 if weight_rows >= 16384 else 2 if weight_rows >= 1024 else 1
+    if rows > 4:
+        tile = min(tile, 2)
+    return Configuration(tile, warps, 1 if columns < 2048 else 2)
+
+
+def step_product(
+    x: QuantizedRows,
+    weight: Weight,
+    out: torch.Tensor,
+    *,
+    bias: torch.Tensor | None = None,
+    add: bool = False,
+    cut: Configuration | None = None,
+    parts: int = 2,
+) -> None:
+    """Write x @ weight.T (+ bias) to ``out``, or add it to what is there.
+
+    Args:
+        x: 1 to 16 rows of ``weight.columns``.
+        out: [rows, weight rows] float32, the last dimension contiguous.
+        bias: [weight rows], contiguous, of any float dtype.
+        add: ``out`` holds numbers that are added.
+        cut: instead of ``configuration``'s.
+        parts: 1 leaves the low plane of x out, to time what it costs.
+
+    Raises:
+        KernelShapeError: shapes, dtypes or strides that this does not take.
+    """
+    rows = x.rows
+    if not 1 <= rows <= MOST_ROWS or x.columns != weight.columns:
+        raise KernelShapeError(f"{rows} rows of {x.columns} against columns {weight.columns}.")
+    if tuple(out.shape) != (rows, weight.rows) or not _written(out):
+        raise KernelShapeError(f"out is {out.dtype} {list(out.shape)}, not {rows}, {weight.rows}.")
+    if bias is not None and (tuple(bias.shape) != (weight.rows,) or not bias.is_contiguous()):
+        raise KernelShapeError(f"bias is {list(bias.shape)}, not {weight.rows}.")
+    bucket = 1 << (rows - 1).bit_length()
+    cut = cut or configuration(bucket, weight.rows, weight.columns)
+    grid = (-(-weight.rows // cut.tile),)
+    common = (out, out.stride(0), out if bias is None else bias, rows, weight.rows)
+    flags = {"BIAS": bias is not None, "ADD": add, "ROWS": bucket}
+    if isinstance(weight, DenseWeight):
+        dense_rows[grid](*common, *_dense(x, weight), **flags, **_dense_cut(weight, cut))
+    else:
+        packed_rows[grid](*common, *_planes(x, weight), **flags, **_cut(x, weight, cut, parts))
+
+
+def step_experts(
+    x: QuantizedRows,
+    weight: Weight,
+    chosen: torch.Tensor,
+    out: torch.Tensor,
+    *,
+    cut: Configuration | None = None,
+) -> None:
+    """Write the product of each row with each of its experts.
+
+    Args:
+        x: R rows, which all experts of a row read, or R * A, one for each pair.
+        weight: a stack: the n rows of expert 0, then those of expert 1, ..
+        chosen: [R, A] int32: experts, each below ``weight.rows / n``.
+        out: [R, A, n] float32, the last dimension contiguous.
+
+    Raises:
+        KernelShapeError: shapes, dtypes or strides that this does not take.
+    """
+    rows, experts = chosen.shape
+    n = out.shape[-1]
+    if x.rows not in (rows, rows * experts) or x.columns != weight.columns or rows < 1:
+        raise KernelShapeError(f"{x.rows} rows of {x.columns} against {list(chosen.shape)}.")
+    if tuple(out.shape) != (rows, experts, n) or weight.rows % n or not _written(out):
+        raise KernelShapeError(f"out is {out.dtype} {list(out.shape)} for {weight.rows} rows.")
+    if chosen.dtype is not torch.int32:
+        raise KernelShapeError(f"chosen is {chosen.dtype}, not int32.")
+    cut = cut or configuration(1, n, weight.columns)
+    grid = (-(-n // cut.tile), rows * experts)
+    common = (out, out.stride(0), out.stride(1), chosen, chosen.stride(0), chosen.stride(1))
+    flags = {"CHOSEN": experts, "SHARED": x.rows == rows}
+    if isinstance(weight, DenseWeight):
+        dense_experts[grid](
+            *common, x.rows, n, *_dense(x, weight), **flags, **_dense_cut(weight, cut)
+        )
+    else:
+        packed_experts[grid](
+            *common, x.rows, n, *_planes(x, weight), **flags, **_cut(x, weight, cut, 2)
+        )
+
+
+def _written(out: torch.Tensor) -> bool:
+    return out.dtype is torch.float32 and out.stride(-1) == 1
+
+
+def _planes(x: QuantizedRows, weight: PackedWeight) -> tuple[Any, ...]:
+    planes = (weight.high, weight.scales, weight.supers, weight.minima, weight.super_minima)
+    present = (weight.low if plane is None else plane for plane in planes)
+    return (weight.low, *present, x.high, x.low, x.scales, x.sums, 1)
+
+
+def _cut(x: QuantizedRows, weight: PackedWeight, cut: Configuration, parts: int) -> dict[str, Any]:
+    return {
+        "BLOCKS": weight.columns // BLOCK,
+        "STEP": WIDTH * cut.warps,
+        "TILE": cut.tile,
+        "UNROLL": cut.unroll,
+        "PARTS": parts,
+        "ASM": x.high.is_cuda,
+        "num_warps": cut.warps,
+        "enable_fp_fusion": False,
+        **layout_constants(weight.layout),
+    }
+
+
+def layout_constants(layout: PackedLayout) -> dict[str, Any]:
+    """What the kernel is told of a layout."""
+    table = bytes(value & 255 for value in layout.table or (0,) * 16)
+    words = [int.from_bytes(table[at : at + 4], "little", signed=True) for at in range(0, 16, 4)]
+    minimum = layout.minimum
+    return {
+        "LOW": layout.low_bits,
+        "HIGH": layout.high_bits,
+        "GROUP": layout.group,
+        "SCALE": layout.scale.value,
+        "SCALE_SUPER": layout.scale.has_super,
+        "ADDED": layout.scale.value if minimum is None else minimum.value,
+        "ADDED_SUPER": minimum is not None and minimum.has_super,
+        "OFFSET": layout.offset,
+        "MINIMUM": 0 if minimum is None else -1 if layout.subtracts else 1,
+        "UNSIGNED": layout.low_bits == 8 and not layout.signed,
+        "TABLE": layout.table is not None,
+        **{f"T{place}": word for place, word in enumerate(words)},
+    }
+
+
+def _dense(x: QuantizedRows, weight: DenseWeight) -> tuple[Any, ...]:
+    if weight.values.stride(1) != 1:
+        raise KernelShapeError("a dense weight's rows are contiguous.")
+    return (weight.values, weight.values.stride(0), x.high, x.low, x.scales)
+
+
+def _dense_cut(weight: DenseWeight, cut: Configuration) -> dict[str, Any]:
+    return {
+        "COLUMNS": weight.columns,
+        "STEP": WIDTH * cut.warps,
+        "RUN": 16 // weight.values.element_size(),
+        "TILE": cut.tile,
+        "num_warps": cut.warps,
+        "enable_fp_fusion": False,
+    }

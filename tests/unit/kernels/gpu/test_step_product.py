@@ -1,0 +1,91 @@
+"""Products of generated rows: against float64, each row's bits its own, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from kernels.checks import KernelShapeError
+from kernels.packed.weight import PackedWeight
+from kernels.step_product.cases import CASES, TOLERANCE, StepProductCase, build
+from kernels.step_product.launch import step_experts, step_product
+from tests.helpers.gpu.step_product import (
+    FEW_PROGRAMS,
+    check,
+    distance,
+    expected,
+    launched,
+    same_bits,
+)
+
+CPU = torch.device("cpu")
+CASE = StepProductCase("one", "q4_k", 2, 4, 256)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.interpreted], ids=lambda c: c.name)
+def test_products_are_the_reference_and_a_row_is_its_own(case: StepProductCase) -> None:
+    assert check(case, CPU)["relative_l2"] <= TOLERANCE
+
+
+@pytest.mark.parametrize("plane", ["low", "scales", "supers", "minima", "super_minima"])
+def test_every_plane_counts(plane: str) -> None:
+    inputs = build(CASE, CPU, torch.Generator().manual_seed(5))
+    before = launched(CASE, inputs)
+    assert isinstance(inputs.weight, PackedWeight)
+    # The first 32 activations are zeros.
+    entries = getattr(inputs.weight, plane)
+    entries[2, entries.shape[1] // 2] += 1
+    after = launched(CASE, inputs)
+    assert not same_bits(before[:, 2], after[:, 2])
+    assert same_bits(before[:, [0, 1, 3]], after[:, [0, 1, 3]])
+
+
+@pytest.mark.parametrize("part", ["high", "low", "scales", "sums"])
+def test_every_part_of_a_row_counts_for_that_row_alone(part: str) -> None:
+    inputs = build(CASE, CPU, torch.Generator().manual_seed(5))
+    before = launched(CASE, inputs)
+    entries = getattr(inputs.x, part)
+    entries[1, entries.shape[1] // 2] += 1
+    after = launched(CASE, inputs)
+    assert not same_bits(before[1], after[1])
+    assert same_bits(before[0], after[0])
+
+
+def test_the_high_plane_alone_is_not_the_product() -> None:
+    inputs = build(CASE, CPU, torch.Generator().manual_seed(5))
+    out = torch.empty_like(inputs.before)
+    step_product(inputs.x, inputs.weight, out, cut=FEW_PROGRAMS, parts=1)
+    error = distance(out, expected(CASE, inputs))
+    assert 100 * TOLERANCE < error < 0.05
+
+
+def test_experts_are_the_products_with_their_rows_of_the_stack() -> None:
+    case = StepProductCase("stack", "q5_k", 2, 4, 256, chosen=2, experts=3)
+    inputs = build(case, CPU, torch.Generator().manual_seed(5))
+    assert inputs.chosen is not None
+    inputs.chosen.copy_(torch.tensor([[2, 0], [1, 1]], dtype=torch.int32))
+    found = launched(case, inputs)
+    whole = torch.empty(2, 12)
+    step_product(inputs.x, inputs.weight, whole, cut=FEW_PROGRAMS)
+    picked = whole.view(2, 3, 4)
+    assert distance(found[0], picked[0, [2, 0]].double()) <= TOLERANCE
+    assert distance(found[1], picked[1, [1, 1]].double()) <= TOLERANCE
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    inputs = build(CASE, CPU, torch.Generator().manual_seed(5))
+    out = torch.empty_like(inputs.before)
+    for bad in (out[:1], out[:, :3], out.double(), out.T.contiguous().T):
+        with pytest.raises(KernelShapeError, match="out is"):
+            step_product(inputs.x, inputs.weight, bad)
+    with pytest.raises(KernelShapeError, match="bias is"):
+        step_product(inputs.x, inputs.weight, out, bias=torch.zeros(3))
+    wide = build(replace(CASE, columns=512), CPU, torch.Generator().manual_seed(5))
+    with pytest.raises(KernelShapeError, match="against columns 512"):
+        step_product(inputs.x, wide.weight, out)
+    with pytest.raises(KernelShapeError, match="int32"):
+        step_experts(
+            inputs.x, inputs.weight, torch.zeros(2, 1, dtype=torch.int64), torch.empty(2, 1, 4)
+        )
