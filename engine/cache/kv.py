@@ -14,6 +14,7 @@ import torch
 
 from engine.cache.formats import PAGE_ROWS, KvFormat, page_bytes
 from engine.errors import InvariantBroken
+from engine.memory.allocation import allocating
 from engine.memory.ledger import Credit
 from engine.models.spec import PageGroupSpec
 from engine.owner import Owner
@@ -71,18 +72,13 @@ class KvArena(Owner):
             for group, pages in zip(groups, page_counts, strict=True)
         ]
         self._lease = ledger.reserve(OWNER, {pool: sum(sizes)})
-        try:
-            shapes = [_shape(*pair) for pair in zip(groups, page_counts, strict=True)]
-            self.tensors = tuple(
-                torch.empty(shape, dtype=DTYPES[kv_format], device=device) for shape in shapes
-            )
+        shapes = [_shape(*pair) for pair in zip(groups, page_counts, strict=True)]
+        dtype = DTYPES[kv_format]
+        with allocating(self._lease, device):
+            self.tensors = tuple(torch.empty(each, dtype=dtype, device=device) for each in shapes)
             self.scales = tuple(
-                torch.empty(shape[:-1], device=device) for shape in shapes if kv_format.scale_bytes
+                torch.empty(each[:-1], device=device) for each in shapes if kv_format.scale_bytes
             )
-        except RuntimeError:
-            self._lease.close()
-            raise
-        self._lease.commit()
 
     def layout(self, group: int) -> KvLayout:
         """Address and strides of one group's tensor."""

@@ -10,6 +10,7 @@ from typing import Final
 
 import torch
 
+from engine.memory.allocation import allocating
 from engine.memory.ledger import Credit
 from engine.models.spec import RecurrentSpec
 from engine.owner import Owner
@@ -39,15 +40,9 @@ class RecurrentArena(Owner):
         self.spec = spec
         self.slot_count = slots
         self._lease = ledger.reserve(OWNER, {pool: slots * spec.stream_bytes})
-        try:
-            shapes = (spec.state_shape, spec.tail_shape)
-            self.states, self.tails = (
-                torch.empty(slots, spec.layer_count, *shape, device=device) for shape in shapes
-            )
-        except RuntimeError:
-            self._lease.close()
-            raise
-        self._lease.commit()
+        with allocating(self._lease, device):
+            self.states = torch.empty(slots, spec.layer_count, *spec.state_shape, device=device)
+            self.tails = torch.empty(slots, spec.layer_count, *spec.tail_shape, device=device)
 
     def clear(self, slot: int) -> None:
         """The condition before the first token."""

@@ -1,4 +1,4 @@
-"""Pages and slots leave RAM and come back byte for byte, in the stated order, and nothing else."""
+"""Pages and slots go out and come back byte for byte, in the stated order, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from engine.cache.cuda import CudaDevice
+from engine.cache.device import PageDevice
 from engine.cache.formats import KvFormat
 from engine.cache.host import HostDevice
 from engine.cache.kv import KvArena
@@ -27,11 +29,11 @@ SLOTS = RecurrentSpec(layer_count=3, state_shape=(5, 7, 6), tail_shape=(3, 11))
 class Memory:
     """Arenas of one format, filled with bytes that differ everywhere."""
 
-    def __init__(self, kv_format: KvFormat) -> None:
+    def __init__(self, kv_format: KvFormat, kind: str) -> None:
         self.ledger = Ledger({RAM: 10_000_000})
         self.kv = KvArena(GROUPS, (4, 3), kv_format, self.ledger, RAM)
         self.recurrent = RecurrentArena(SLOTS, 3, self.ledger, RAM)
-        self.device = HostDevice(self.kv, self.recurrent)
+        self.device = device_over(kind, self.kv, self.recurrent)
         draw = torch.Generator().manual_seed(4)
         for tensor in self.tensors():
             raw = tensor.view(-1).view(torch.uint8)
@@ -54,9 +56,22 @@ def _bytes(tensor: torch.Tensor) -> bytes:
     return tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes()
 
 
+def device_over(kind: str, kv: KvArena, recurrent: RecurrentArena | None = None) -> PageDevice:
+    """The GPU's code runs on tensors of the processor too; it copies through buffers of its own."""
+    if kind == "host":
+        return HostDevice(kv, recurrent)
+    return CudaDevice(kv, recurrent, torch.device("cpu"))
+
+
+@pytest.fixture(params=["host", "cuda"])
+def kind(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
 @pytest.fixture(params=list(KvFormat), ids=str)
-def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
-    made = Memory(request.param)
+def memory(request: pytest.FixtureRequest, kind: str) -> Iterator[Memory]:
+    made = Memory(request.param, kind)
     yield made
     made.kv.close()
     made.recurrent.close()
@@ -127,14 +142,14 @@ def test_a_buffer_of_another_size_changes_nothing(memory: Memory) -> None:
     assert memory.whole() == before
 
 
-def test_a_table_is_where_the_processor_reads_it_already(memory: Memory) -> None:
+def test_a_table_changes_no_page(memory: Memory) -> None:
     before = memory.whole()
     memory.device.upload_table(0, np.zeros(3, np.int32))
     assert memory.whole() == before
 
 
-def test_a_model_without_recurrent_layers_has_no_slots(memory: Memory) -> None:
-    device = HostDevice(memory.kv)
+def test_a_model_without_recurrent_layers_has_no_slots(memory: Memory, kind: str) -> None:
+    device = device_over(kind, memory.kv)
     assert device.slot_bytes == 0
     with pytest.raises(InvariantBroken, match="no slots"):
         device.read_slot(0, memoryview(bytearray(1)))
