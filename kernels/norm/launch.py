@@ -23,7 +23,7 @@ def norm_step(
     *,
     added: torch.Tensor | None = None,
     added_weight: torch.Tensor | None = None,
-    added_eps: float = 0.0,
+    added_eps: float | None = None,
     scale: float = 1.0,
     plain: torch.Tensor | None = None,
 ) -> None:
@@ -35,6 +35,7 @@ def norm_step(
         out: the norm as codes, ``quantized()`` of it to the bit; None where not wanted.
         added: [rows, columns] float32 or bfloat16; its norm is added where ``added_weight``
             [columns] float32 is given, else it is added itself.
+        added_eps: of that norm.
         scale: on the residual, after what is added.
         plain: [rows, columns] float32 that gets the norm as it is.
 
@@ -59,7 +60,7 @@ def norm_step(
         0 if added is None else added.stride(0),
         0 if plain is None else plain.stride(0),
         eps,
-        added_eps,
+        0.0 if added_eps is None else added_eps,
         None if scale == 1.0 else scale,
         WIDTH=width,
         num_warps=_warps(width),
@@ -74,7 +75,7 @@ def norm_prompt(
     *,
     added: torch.Tensor | None = None,
     added_weight: torch.Tensor | None = None,
-    added_eps: float = 0.0,
+    added_eps: float | None = None,
     scale: float = 1.0,
     plain: torch.Tensor | None = None,
 ) -> None:
@@ -95,7 +96,7 @@ def norm_prompt(
         0 if plain is None else plain.stride(0),
         0 if out is None else out.stride(0),
         eps,
-        added_eps,
+        0.0 if added_eps is None else added_eps,
         None if scale == 1.0 else scale,
         WIDTH=width,
         num_warps=_warps(width),
