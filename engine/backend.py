@@ -1,11 +1,13 @@
 """The backend: decides what computes a model on this machine, and builds it.
 
-On the CPU that is the native library. ``compute=float32``, a processor without AVX2 or a model of
-odd widths takes torch instead, and the log says so.
+On a GPU those are Triton's kernels, imported only there. On the CPU that is the native library.
+``compute=float32``, a processor without AVX2 or a model of odd widths takes torch instead, and the
+log says so.
 """
 
 from __future__ import annotations
 
+import importlib
 import logging
 import math
 
@@ -17,7 +19,7 @@ from engine.forward import DequantizedProducts, TorchRunner, Weights
 from engine.forward.products import linears
 from engine.memory.pools import RAM
 from engine.native import NativeRunner, StoredWeights, native_sizes, unsupported_by_native
-from engine.runner import Runner, RunnerParts
+from engine.runner import GpuPlace, Runner, RunnerParts
 from kernels.cpu.library import Library, LibraryUnavailable, Pool
 
 WEIGHTS = "weights"
@@ -34,6 +36,9 @@ def build_runner(parts: RunnerParts) -> Runner:
     Raises:
         MemoryRefused: weights or scratch do not fit.
     """
+    if parts.gpu is not None:
+        torch.set_num_threads(1)
+        return _gpu_runner(parts, parts.gpu)
     library = _library(parts)
     threads = device_facts(parts.config.threads).threads
     if library is None:
@@ -42,6 +47,13 @@ def build_runner(parts: RunnerParts) -> Runner:
     # The native pool does the work; torch's own threads would only spin beside it.
     torch.set_num_threads(1)
     return _native_runner(parts, library, threads)
+
+
+def _gpu_runner(parts: RunnerParts, place: GpuPlace) -> Runner:
+    # Triton is not installed everywhere, and costs a second to import.
+    build = importlib.import_module("engine.gpu.build").build_gpu_runner
+    runner: Runner = build(parts, place.device, place.pool, place.chunk_rows)
+    return runner
 
 
 def _library(parts: RunnerParts) -> Library | None:

@@ -7,11 +7,12 @@ import os
 from functools import partial
 from typing import Final
 
-from engine.config import EngineConfig
+from engine.config import Device, EngineConfig
 from engine.device import device_facts, products_path
 from engine.errors import ProtocolError
 from engine.loading.loader import CheckpointLoader
 from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop, Surroundings
+from engine.memory.gpus import read_cards
 from engine.memory.ledger import Ledger
 from engine.memory.machine import read_machine
 from engine.pipes import ExitAlarm, Inbox, Outbox, Reader, shake_hands
@@ -62,7 +63,7 @@ def _serve(config: EngineConfig, inbox: Inbox, send: Send, library: DiskLibrary)
     read = partial(read_machine, config.data_directory)
     machine = read()
     ledger = Ledger(machine.capacities(), behind=machine.behind)
-    loader = CheckpointLoader(config, ledger, library=library)
+    loader = CheckpointLoader(config, ledger, library=library, cards=read_cards)
     surroundings = Surroundings(on_battery=on_battery, library=library, machine=read)
     code = Loop(inbox, send, loader, ledger, surroundings).run()
     ledger.close()
@@ -74,12 +75,14 @@ def _refused(
 ) -> int | None:
     """Say who we are; the exit code where app and engine do not come together."""
     device = device_facts(config.threads)
+    cards = () if config.device is Device.CPU else read_cards()
+    card_words = [word for card in cards[:1] for word in card.words]
     welcome = Welcome(
         version=PROTOCOL_VERSION,
         engine=VERSION,
         pid=os.getpid(),
-        device=device.name,
-        capabilities=(*device.capabilities, products_path(config.compute)),
+        device=" and ".join([*(card.pool.label for card in cards[:1]), device.name]),
+        capabilities=(*card_words, *device.capabilities, products_path(config.compute)),
         threads=device.threads,
     )
     try:

@@ -24,6 +24,13 @@ class Compute(Enum):
     FLOAT32 = "float32"
 
 
+class Device(Enum):
+    """What computes: ``AUTO`` takes a GPU where there is one that can, ``CPU`` never does."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+
+
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
     """What one engine process is started with.
@@ -34,12 +41,14 @@ class EngineConfig:
         threads: worker threads of the CPU path; None takes the physical cores this process may use.
         state_quota_bytes: what kept states may take on the disk; None lets the engine choose, 0
             keeps none there.
+        device: see ``Device``.
     """
 
     data_directory: Path
     compute: Compute = Compute.AUTO
     threads: int | None = None
     state_quota_bytes: int | None = None
+    device: Device = Device.AUTO
 
 
 def parse_arguments(arguments: Sequence[str]) -> EngineConfig:
@@ -48,6 +57,7 @@ def parse_arguments(arguments: Sequence[str]) -> EngineConfig:
     parser.add_argument("--data-directory", type=Path, required=True)
     parser.add_argument("--compute", choices=[c.value for c in Compute], default=Compute.AUTO.value)
     parser.add_argument("--threads", type=_positive)
+    parser.add_argument("--device", choices=[d.value for d in Device], default=Device.AUTO.value)
     parser.add_argument("--state-quota-bytes", type=_not_negative)
     found = parser.parse_args(arguments)
     return EngineConfig(
@@ -55,6 +65,7 @@ def parse_arguments(arguments: Sequence[str]) -> EngineConfig:
         compute=Compute(found.compute),
         threads=found.threads,
         state_quota_bytes=found.state_quota_bytes,
+        device=Device(found.device),
     )
 
 

@@ -23,6 +23,20 @@ from engine.models.spec import ModelSpec
 
 
 @dataclass(frozen=True, slots=True)
+class GpuPlace:
+    """The GPU that a model lies on.
+
+    Attributes:
+        pool: the ledger's name of its memory.
+        chunk_rows: the most rows of one prompt chunk, as planned.
+    """
+
+    device: torch.device
+    pool: str
+    chunk_rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunnerParts:
     """What a runner is built from.
 
@@ -33,6 +47,7 @@ class RunnerParts:
         ledger: what memory is reserved from; while a model is loaded, that load's envelope.
         progress: called with bytes done and in all while weights are prepared.
         resources: takes over what the runner needs to have closed, in reverse order.
+        gpu: None where the processor computes.
     """
 
     spec: ModelSpec
@@ -45,6 +60,7 @@ class RunnerParts:
     ledger: Credit
     progress: Callable[[int, int], None]
     resources: ExitStack
+    gpu: GpuPlace | None = None
 
 
 class Runner(Protocol):

@@ -1,15 +1,19 @@
 """Pages and slots in a GPU's memory: the ``PageDevice`` of a GPU.
 
-Owns the two buffers that bytes pass through, one on the device and a pinned one on the host; the
-arenas are others'. A page lies in many places, so it is gathered on the device and crosses in one
-copy. Used from the engine thread only, on the stream that computes, so that order is that of calls.
-The order of bytes is ``engine.cache.host``'s.
+Owns the buffers that bytes pass through, two on the device and two pinned ones on the host; the
+arenas are others'. A page lies in many places, so some layers at a time are gathered on the device
+and cross in one copy, while those before them are copied on the host. Used from the engine thread
+only, on the stream that computes, so that order is that of calls. The order of bytes is
+``engine.cache.host``'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
 
 import numpy as np
 import torch
@@ -21,19 +25,52 @@ from engine.cache.recurrent import RecurrentArena
 from engine.errors import DeviceLost, InvariantBroken
 from engine.owner import Owner
 
+BUFFERS: Final = 2
+BUFFER_BYTES: Final = 16 << 20
+"""Of one buffer, if no layer's share of a page or slot is larger."""
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(slots=True)
+class _Buffer:
+    """One way through: bytes on the host, the same on the device, when they were last copied."""
+
+    host: torch.Tensor
+    there: torch.Tensor
+    copied: torch.cuda.Event | None = None
+
+    def bytes(self, size: int) -> Bytes:
+        """The host's first bytes, once the device has done with them."""
+        if self.copied is not None:
+            self.copied.synchronize()
+        found: Bytes = self.host[:size].numpy()
+        return found
+
+    def mark(self) -> None:
+        """Remember that the copy was asked for."""
+        if self.there.is_cuda:
+            self.copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self.copied.record()
+
 
 class CudaDevice(Owner):
     """Implements ``engine.cache.device.PageDevice`` over arenas on one device."""
 
     def __init__(self, kv: KvArena, recurrent: RecurrentArena | None, device: torch.device) -> None:
-        """Allocate both buffers, each of the largest extent: a page or a slot."""
+        """Allocate the buffers."""
         self._kv = kv
         self._recurrent = recurrent
-        self._device = device
-        size = max([*map(self.page_bytes, range(len(kv.groups))), self.slot_bytes])
-        on_gpu = device.type == "cuda"
-        self._host = torch.empty(size, dtype=torch.uint8, pin_memory=on_gpu)
-        self._there = torch.empty(size, dtype=torch.uint8, device=device)
+        states = [] if recurrent is None else [recurrent.states[:1], recurrent.tails[:1]]
+        layers = [part[0, 0] for part in states]
+        layers += [part[0, 0] for part in (*kv.tensors, *kv.scales)]
+        size = max([BUFFER_BYTES, *map(_size, layers)])
+        self._buffers = [
+            _Buffer(
+                torch.empty(size, dtype=torch.uint8, pin_memory=device.type == "cuda"),
+                torch.empty(size, dtype=torch.uint8, device=device),
+            )
+            for _ in range(BUFFERS)
+        ]
 
     def page_bytes(self, group: int) -> int:
         """See ``PageDevice``."""
@@ -71,31 +108,42 @@ class CudaDevice(Owner):
         """Nothing: block tables go to the device with the rows that are computed."""
 
     def close(self) -> None:
-        """Free both buffers; may be repeated."""
-        self._host = self._there = torch.empty(0, dtype=torch.uint8)
+        """Free the buffers once nothing is on its way; may be repeated."""
+        for buffer in self._buffers:
+            buffer.bytes(0)
+        self._buffers = []
 
     def _read(self, parts: Sequence[torch.Tensor], out: memoryview) -> None:
-        size = _exact(parts, len(out))
+        places = list(_places(parts, np.frombuffer(out, np.uint8), self._buffers[0].host.numel()))
         with _told():
-            for part, place in zip(parts, _places(self._there[:size], parts), strict=True):
-                place.copy_(part)
-            self._host[:size].copy_(self._there[:size], non_blocking=True)
-            self._wait()
-        np.copyto(np.frombuffer(out, np.uint8), self._host[:size].numpy())
+            for index, (part, _) in enumerate(places):
+                self._fetch(index, part)
+                if index:
+                    self._land(index - 1, places[index - 1][1])
+            self._land(len(places) - 1, places[-1][1])
+
+    def _fetch(self, index: int, part: torch.Tensor) -> None:
+        """Have some layers gathered and sent to the host."""
+        buffer, size = self._buffers[index % BUFFERS], _size(part)
+        buffer.bytes(0)
+        buffer.there[:size].view(part.dtype).view(part.shape).copy_(part)
+        buffer.host[:size].copy_(buffer.there[:size], non_blocking=True)
+        buffer.mark()
+
+    def _land(self, index: int, place: Bytes) -> None:
+        """Wait for them and put them where they belong."""
+        np.copyto(place, self._buffers[index % BUFFERS].bytes(place.nbytes))
 
     def _write(self, content: memoryview, parts: Sequence[torch.Tensor]) -> None:
-        size = _exact(parts, len(content))
-        np.copyto(self._host[:size].numpy(), np.frombuffer(content, np.uint8))
+        whole = np.frombuffer(content, np.uint8)
+        places = _places(parts, whole, self._buffers[0].host.numel())
         with _told():
-            self._there[:size].copy_(self._host[:size], non_blocking=True)
-            for part, place in zip(parts, _places(self._there[:size], parts), strict=True):
-                part.copy_(place)
-            self._wait()
-
-    def _wait(self) -> None:
-        """Until the pinned buffer may be used again."""
-        if self._device.type == "cuda":
-            torch.cuda.current_stream(self._device).synchronize()
+            for index, (part, place) in enumerate(places):
+                buffer, size = self._buffers[index % BUFFERS], place.nbytes
+                np.copyto(buffer.bytes(size), place)
+                buffer.there[:size].copy_(buffer.host[:size], non_blocking=True)
+                buffer.mark()
+                part.copy_(buffer.there[:size].view(part.dtype).view(part.shape))
 
     def _parts(self, group: int) -> list[torch.Tensor]:
         """Codes and, where there are some, scales: [layer, page, 2, kv_head, slot, ...] each."""
@@ -116,26 +164,26 @@ def _told() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise DeviceLost(
-            f"The GPU failed while a state was copied: {_first_line(error)}"
-        ) from error
+        first_line = str(error).partition("\n")[0]
+        raise DeviceLost(f"The GPU failed while a state was copied: {first_line}") from error
 
 
-def _first_line(error: RuntimeError) -> str:
-    return str(error).partition("\n")[0]
+def _size(part: torch.Tensor) -> int:
+    return part.numel() * part.element_size()
 
 
-def _exact(parts: Sequence[torch.Tensor], found: int) -> int:
-    size = sum(part.numel() * part.element_size() for part in parts)
-    if size != found:
-        raise InvariantBroken(f"A buffer has {found:,} bytes for {size:,}.")
-    return size
-
-
-def _places(buffer: torch.Tensor, parts: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
-    """Where each part lies in a buffer, in the part's shape and dtype."""
+def _places(
+    parts: Sequence[torch.Tensor], whole: Bytes, most: int
+) -> Iterator[tuple[torch.Tensor, Bytes]]:
+    """Runs of a part's layers of ``most`` bytes at most, and where they lie in a buffer."""
+    wanted = sum(map(_size, parts))
+    if wanted != whole.nbytes:
+        raise InvariantBroken(f"A buffer has {whole.nbytes:,} bytes for {wanted:,}.")
     at = 0
     for part in parts:
-        size = part.numel() * part.element_size()
-        yield buffer[at : at + size].view(part.dtype).view(part.shape)
-        at += size
+        layer = _size(part[0])
+        cuts = [*range(0, len(part), max(1, most // max(1, layer))), len(part)]
+        for first, last in pairwise(cuts):
+            size = (last - first) * layer
+            yield part[first:last], whole[at : at + size]
+            at += size

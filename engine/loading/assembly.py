@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
+import torch
+
+from engine.cache.cuda import CudaDevice
+from engine.cache.device import PageDevice
 from engine.cache.host import HostDevice
 from engine.cache.kv import KvArena
 from engine.cache.lane import LaneMemory
@@ -23,14 +27,15 @@ from engine.checkpoint.source import CheckpointSource
 from engine.config import EngineConfig
 from engine.loading.kept import layout_of, warm
 from engine.memory.envelope import load_demand
+from engine.memory.gpus import GpuCard
 from engine.memory.ledger import Credit, Ledger
 from engine.memory.placement import Plan
 from engine.memory.placement.layout import wanted_states
-from engine.memory.placement.lines import KEPT_IN_MEMORY, VOCABULARY
+from engine.memory.placement.lines import DRIVER, KEPT_IN_MEMORY, VOCABULARY
 from engine.memory.pools import RAM
 from engine.models.spec import ModelSpec
 from engine.protocol import Phase
-from engine.runner import Runner, RunnerParts
+from engine.runner import GpuPlace, Runner, RunnerParts
 from engine.serving.admission import Served
 from engine.states.border import StateLibrary
 from engine.states.identity import StateLayout, identity_of
@@ -39,6 +44,8 @@ from engine.states.store import StateStore
 
 LOADING: Final = "loading"
 """Holds what a plan was granted until its owners have taken it."""
+
+CPU: Final = torch.device("cpu")
 
 _LOG = logging.getLogger(__name__)
 Report = Callable[[Phase, int, int], None]
@@ -52,11 +59,20 @@ class RunnerBuilder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class GpuUse:
+    """The card that a model is planned for, and which device that is."""
+
+    card: GpuCard
+    device: torch.device
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """What a model is assembled from.
 
     Attributes:
         library: all kept states; None where nothing is kept beyond the process.
+        gpu: None where the processor computes.
     """
 
     source: CheckpointSource
@@ -64,6 +80,14 @@ class Parts:
     plan: Plan
     streams: int
     library: StateLibrary | None = None
+    gpu: GpuUse | None = None
+
+    @property
+    def place(self) -> GpuPlace | None:
+        """Where on a GPU the model lies."""
+        if self.gpu is None:
+            return None
+        return GpuPlace(self.gpu.device, self.gpu.card.pool.name, self.plan.chunk_rows)
 
 
 def assemble(
@@ -80,6 +104,9 @@ def assemble(
     Raises:
         MemoryRefused: what the plan promised is not there any more.
     """
+    if parts.gpu is not None:
+        # What torch keeps of freed memory would be missing when the next model is planned.
+        stack.callback(torch.cuda.empty_cache)
     with ledger.envelope(LOADING, load_demand(parts.plan.lines)) as room:
         _hold_others(parts, room, stack)
         arena, recurrent = _arenas(parts, room, stack)
@@ -95,9 +122,10 @@ def assemble(
                 ledger=room,
                 progress=partial(report, "weights"),
                 resources=stack,
+                gpu=parts.place,
             )
         )
-    memory = _lane_memory(parts, arena, recurrent)
+    memory = _lane_memory(parts, arena, recurrent, stack)
     report("warm-up", 0, 1)
     probe = warm(runner, memory, parts.spec.vocabulary)
     report("warm-up", 1, 1)
@@ -121,19 +149,24 @@ def _served(parts: Parts, runner: Runner, memory: LaneMemory, lower: LowerTiers 
 
 
 def _hold_others(parts: Parts, ledger: Credit, stack: ExitStack) -> None:
-    """Account for what others allocate: the vocabulary, and the host tier of kept states."""
+    """Account for what others allocate: vocabulary, driver, and the host tier of kept states."""
     for line in parts.plan.lines:
-        if line.owner == VOCABULARY or (line.owner == KEPT_IN_MEMORY and parts.library):
+        if line.owner in (VOCABULARY, DRIVER) or (line.owner == KEPT_IN_MEMORY and parts.library):
             stack.enter_context(ledger.reserve(line.owner, {line.pool: line.bytes})).commit()
 
 
-def _lane_memory(parts: Parts, arena: KvArena, recurrent: RecurrentArena | None) -> LaneMemory:
+def _lane_memory(
+    parts: Parts, arena: KvArena, recurrent: RecurrentArena | None, stack: ExitStack
+) -> LaneMemory:
     pools = tuple(
         PagePool(pages, group.window)
         for group, pages in zip(parts.spec.groups, parts.plan.page_counts, strict=True)
     )
     slots = None if recurrent is None else SlotPool(recurrent)
-    return LaneMemory(pools, HostDevice(arena, recurrent), slots)
+    device: PageDevice = HostDevice(arena, recurrent)
+    if parts.gpu is not None:
+        device = stack.enter_context(CudaDevice(arena, recurrent, parts.gpu.device))
+    return LaneMemory(pools, device, slots)
 
 
 def _lower_tiers(
@@ -143,7 +176,8 @@ def _lower_tiers(
     host_bytes = parts.plan.host_state_bytes
     if parts.library is None or not host_bytes:
         return None
-    identity = identity_of(parts.source, parts.spec, layout, config)
+    card = None if parts.gpu is None else parts.gpu.card
+    identity = identity_of(parts.source, parts.spec, layout, config, card)
     archive = parts.library.open(identity, probe, host_bytes)
     stack.callback(archive.close)
     return LowerTiers(archive, identity.model, parts.library.facts())
@@ -152,10 +186,14 @@ def _lower_tiers(
 def _arenas(
     parts: Parts, ledger: Credit, stack: ExitStack
 ) -> tuple[KvArena, RecurrentArena | None]:
-    """The bytes of pages and recurrent slots that the plan counted."""
-    spec, plan = parts.spec, parts.plan
-    arena = stack.enter_context(KvArena(spec.groups, plan.page_counts, plan.kv_format, ledger, RAM))
+    """The bytes of pages and recurrent slots that the plan counted, where it computes."""
+    spec, plan, place = parts.spec, parts.plan, parts.place
+    pool = RAM if place is None else place.pool
+    device = CPU if place is None else place.device
+    arena = stack.enter_context(
+        KvArena(spec.groups, plan.page_counts, plan.kv_format, ledger, pool, device=device)
+    )
     if spec.recurrent is None:
         return arena, None
-    slots = RecurrentArena(spec.recurrent, plan.slot_count, ledger, RAM)
+    slots = RecurrentArena(spec.recurrent, plan.slot_count, ledger, pool, device=device)
     return arena, stack.enter_context(slots)

@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,11 +19,14 @@ from engine.checkpoint.remote.names import ENDPOINT, HubName, hub_name
 from engine.checkpoint.source import CheckpointSource
 from engine.config import Compute, EngineConfig
 from engine.device import device_facts
+from engine.errors import DeviceLost, MemoryRefused
+from engine.loading.choice import Choice, choose, without
 from engine.loading.head import without_copy
 from engine.loading.inspection import inspect_checkpoint
 from engine.loading.loaded import LoadedModel
 from engine.loading.planning import loadable, machine_for, place, planned, room
 from engine.loading.prompts import CheckpointPrompts
+from engine.memory.gpus import GpuCard
 from engine.memory.ledger import Ledger
 from engine.memory.machine import MachineReading, refresh
 from engine.memory.placement import Machine, Plan
@@ -37,13 +41,22 @@ from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from engine.loading.assembly import RunnerBuilder
+    from engine.loading.assembly import GpuUse, RunnerBuilder
 
 CACHE_FOLDER: Final = "cache"
 HUB_FOLDER: Final = "hub"
 
 _LOG = logging.getLogger(__name__)
 Report = Callable[[Phase, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    """A plan that fits, the GPU it is for, and what a person should know of that."""
+
+    plan: Plan
+    gpu: GpuUse | None
+    notes: tuple[str, ...] = ()
 
 
 class CheckpointLoader:
@@ -58,6 +71,7 @@ class CheckpointLoader:
         *,
         library: StateLibrary | None = None,
         hub: str = ENDPOINT,
+        cards: Callable[[], tuple[GpuCard, ...]] = tuple,
     ) -> None:
         self._config = config
         self._hub = hub
@@ -65,6 +79,7 @@ class CheckpointLoader:
         self._builder = builder or _own_builder
         self._measure = measure
         self._library = library
+        self._cards = cards
 
     def load(self, wish: Load, report: Report) -> LoadedModel:
         """Open, plan, allocate, build and warm.
@@ -76,7 +91,8 @@ class CheckpointLoader:
         with ExitStack() as stack:
             source = stack.enter_context(open_checkpoint(Path(wish.path)))
             spec = without_copy(model_spec(source), source)
-            plan = self._fitting(source, spec, wish)
+            found = self._fitting(source, spec, wish)
+            plan = found.plan
             assembly = importlib.import_module("engine.loading.assembly")
             build = self._builder()
             report("open", 1, 1)  # what is taken from here on is the model's
@@ -85,7 +101,7 @@ class CheckpointLoader:
             template = stack.enter_context(ChatTemplate(source.chat_template, tokenizer))
             template.start()
             served = assembly.assemble(
-                assembly.Parts(source, spec, plan, plan.streams, self._library),
+                assembly.Parts(source, spec, plan, plan.streams, self._library, found.gpu),
                 build,
                 self._config,
                 ledger=self._ledger,
@@ -95,9 +111,8 @@ class CheckpointLoader:
             tokens = source.tokenizer.tokens
             defaults = completed(source.generation_defaults, source.architecture, tokens)
             prompts = CheckpointPrompts(tokenizer, template, defaults, spec.vocabulary)
-            facts = _model_facts(
-                wish.path, source, spec, plan, template=template, notes=tokenizer.notes
-            )
+            notes = tokenizer.notes + found.notes
+            facts = _model_facts(wish.path, source, spec, plan, template=template, notes=notes)
             _LOG.info(
                 "model planned context=%d chats=%d states=%d pages=%s slots=%d kv=%s host_bytes=%d",
                 *(plan.context_tokens, plan.streams, plan.states, plan.page_counts),
@@ -107,13 +122,19 @@ class CheckpointLoader:
 
     def plan(self, wish: PlanWish) -> Planned:
         """What loading would take, as if nothing else were loaded."""
-        machine = self._machine(wish)
+        machine = self._processor(wish)
         local = Path(wish.path)
         remote = None if local.exists() else hub_name(wish.path)
         with open_checkpoint(local) if remote is None else self._on_hub(remote) as source:
             spec = model_spec(source)
             if remote is None:
                 spec = without_copy(spec, source)
+            choice = Choice(None) if wish.gpu else self._choice(spec)
+            if choice.card is not None:
+                there = self._with_card(machine, choice.card)
+                found = place(source, spec, wish, there, wide=False)
+                if isinstance(found, Plan) and found.not_yet is None:
+                    return planned(wish.request, found, there.device)
             found = place(source, spec, wish, machine, wide=self._wide)
         return planned(wish.request, found, machine.device)
 
@@ -133,10 +154,44 @@ class CheckpointLoader:
     def _wide(self) -> bool:
         return self._config.compute is Compute.FLOAT32
 
-    def _fitting(self, source: CheckpointSource, spec: ModelSpec, wish: Load) -> Plan:
-        return loadable(place(source, spec, wish, self._machine(wish), wide=self._wide))
+    def _fitting(self, source: CheckpointSource, spec: ModelSpec, wish: Load) -> _Fitting:
+        """A plan for the GPU where it can be, else one for the processor; the log says why."""
+        machine, choice = self._processor(wish), self._choice(spec)
+        if choice.card is not None:
+            try:
+                return self._on_gpu(source, spec, wish, machine, card=choice.card)
+            except (DeviceLost, MemoryRefused) as error:
+                choice = without(choice.card, error.sentence)
+        for note in choice.notes:
+            _LOG.warning("GPU not used reason=%r", note)
+        plan = loadable(place(source, spec, wish, machine, wide=self._wide))
+        return _Fitting(plan, None, choice.notes)
 
-    def _machine(self, wish: Load | PlanWish) -> Machine:
+    def _on_gpu(
+        self,
+        source: CheckpointSource,
+        spec: ModelSpec,
+        wish: Load,
+        machine: Machine,
+        *,
+        card: GpuCard,
+    ) -> _Fitting:
+        """Raises DeviceLost where torch cannot use the card, MemoryRefused if it is small."""
+        device = importlib.import_module("engine.gpu.driver").device_of(card)
+        spends = wish.spends_headroom
+        there = self._with_card(machine, card, spends_headroom=spends)
+        plan = loadable(place(source, spec, wish, there, wide=False))
+        assembly = importlib.import_module("engine.loading.assembly")
+        return _Fitting(plan, assembly.GpuUse(card, device))
+
+    def _choice(self, spec: ModelSpec) -> Choice:
+        """What computes, among the cards whose memory is on the accounts."""
+        known = {pool.name for pool in self._ledger.census()}
+        return choose(
+            self._config, [card for card in self._cards() if card.pool.name in known], spec
+        )
+
+    def _processor(self, wish: Load | PlanWish) -> Machine:
         """The machine as it is, or with the GPU of a wish, as if nothing were loaded."""
         reading = self._measure()
         spends = isinstance(wish, Load) and wish.spends_headroom
@@ -147,6 +202,16 @@ class CheckpointLoader:
         ram = room(reading, self._ledger.pool(RAM).capacity_bytes)
         gpu = wish.gpu if isinstance(wish, PlanWish) else None
         return machine_for(ram, gpu, device_facts(self._config.threads).name)
+
+    def _with_card(
+        self, machine: Machine, card: GpuCard, *, spends_headroom: bool = False
+    ) -> Machine:
+        """The same with a card, whose memory was read just now."""
+        pool = card.pool.name
+        held = self._ledger.pool(pool).held_bytes
+        free = capacity_bytes(card.pool, held, spends_headroom=spends_headroom)
+        self._ledger.set_capacity(pool, free)
+        return Machine(machine.ram, room(card.pool, free), f"GPU, {card.pool.label}")
 
 
 def _own_builder() -> RunnerBuilder:

@@ -11,13 +11,38 @@ import importlib
 import logging
 import os
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 from engine.memory.pools import GPU, PoolReading
 
 LIBRARY: Final = "pynvml"
 
 _LOG = logging.getLogger(__name__)
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class GpuCard:
+    """One GPU with what decides whether it can be used, and whose states are whose.
+
+    Attributes:
+        pool: its memory now; its label is the card's name.
+        capability: CUDA's, such as (9, 0).
+        driver: the driver's version, such as "580.65.06".
+        uuid: as CUDA says it too, "GPU-" and so on.
+    """
+
+    pool: PoolReading
+    capability: tuple[int, int]
+    driver: str
+    uuid: str
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """Capability and driver, for people."""
+        major, minor = self.capability
+        return f"compute capability {major}.{minor}", f"driver {self.driver}"
 
 
 def _own_library() -> Any:
@@ -26,6 +51,16 @@ def _own_library() -> Any:
 
 def read_gpus(library: Callable[[], Any] = _own_library) -> tuple[PoolReading, ...]:
     """Every GPU in the driver's order, as the pools "gpu0", "gpu1" and so on."""
+    return _asked(library, _reading)
+
+
+def read_cards(library: Callable[[], Any] = _own_library) -> tuple[GpuCard, ...]:
+    """Every GPU that answers all that is asked, in the same order."""
+    return tuple(card for card in _asked(library, _card) if card is not None)
+
+
+def _asked(library: Callable[[], Any], ask: Callable[[Any, int], Found]) -> tuple[Found, ...]:
+    """One answer a GPU."""
     try:
         nvml = library()
     except ImportError:
@@ -36,12 +71,27 @@ def read_gpus(library: Callable[[], Any] = _own_library) -> tuple[PoolReading, .
         _LOG.debug("no GPU found reason=%s", error)
         return ()
     try:
-        return tuple(_reading(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
+        return tuple(ask(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
     except nvml.NVMLError as error:
         _LOG.warning("GPUs not counted reason=%s", error)
         return ()
     finally:
         _end(nvml)
+
+
+def _card(nvml: Any, index: int) -> GpuCard | None:
+    pool = _reading(nvml, index)
+    if not pool.total_bytes:
+        return None
+    try:
+        device = nvml.nvmlDeviceGetHandleByIndex(index)
+        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(device)
+        driver = str(nvml.nvmlSystemGetDriverVersion())
+        uuid = str(nvml.nvmlDeviceGetUUID(device))
+    except nvml.NVMLError as error:
+        _LOG.warning("GPU not asked pool=%s reason=%s", pool.name, error)
+        return None
+    return GpuCard(pool, (int(major), int(minor)), driver, uuid)
 
 
 def _reading(nvml: Any, index: int) -> PoolReading:

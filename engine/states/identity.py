@@ -22,6 +22,7 @@ from engine.cache.formats import KvFormat
 from engine.checkpoint.source import CheckpointSource
 from engine.config import EngineConfig
 from engine.device import device_facts, products_path
+from engine.memory.gpus import GpuCard
 from engine.models.spec import ModelSpec
 from engine.states.border import ModelIdentity
 
@@ -35,6 +36,7 @@ COMPUTING: Final = (
     "cache",
     "checkpoint/published/packing",
     "forward",
+    "gpu",
     "models",
     "native",
     "runner.py",
@@ -62,14 +64,20 @@ class StateLayout:
 
 
 def identity_of(
-    source: CheckpointSource, spec: ModelSpec, layout: StateLayout, config: EngineConfig
+    source: CheckpointSource,
+    spec: ModelSpec,
+    layout: StateLayout,
+    config: EngineConfig,
+    card: GpuCard | None = None,
 ) -> ModelIdentity:
     """The identity of a loaded model's states on this machine; reads a few MB of its files.
+
+    Args:
+        card: the GPU that computes; None for the processor.
 
     Raises:
         OSError: a file of the checkpoint is gone.
     """
-    device = device_facts(config.threads)
     template = source.chat_template
     facts = (
         ("layout", LAYOUT),
@@ -83,13 +91,26 @@ def identity_of(
         ("sources", sources_digest(computing_sources())),
         *((name, _version(name)) for name in LIBRARIES),
         ("system", sys.platform),
+        *(_processor_facts(config) if card is None else _card_facts(card)),
+    )
+    whole = all(group.window is None for group in spec.groups) and spec.recurrent is None
+    return ModelIdentity(source.name, facts, dict(layout.extent_bytes), can_cut=whole)
+
+
+def _processor_facts(config: EngineConfig) -> tuple[tuple[str, str], ...]:
+    device = device_facts(config.threads)
+    return (
         ("processor", device.name),
         ("capabilities", " ".join(device.capabilities)),
         ("threads", str(device.threads)),
         ("compute", products_path(config.compute)),
     )
-    whole = all(group.window is None for group in spec.groups) and spec.recurrent is None
-    return ModelIdentity(source.name, facts, dict(layout.extent_bytes), can_cut=whole)
+
+
+def _card_facts(card: GpuCard) -> tuple[tuple[str, str], ...]:
+    """How kernels are launched is in their sources, which are hashed whole."""
+    capability, driver = card.words
+    return (("gpu", card.pool.label), ("capabilities", capability), ("driver", driver))
 
 
 def sampled_digest(files: Iterable[Path]) -> str:

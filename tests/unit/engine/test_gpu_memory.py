@@ -20,9 +20,9 @@ GROUP = PageGroupSpec(window=None, layer_count=1, kv_head_count=1, head_dim=8)
 def test_what_another_program_took_is_told_with_both_numbers() -> None:
     ledger = Ledger({"gpu0": 10 << 30})
     lease = ledger.reserve("KV pages", {"gpu0": 3 << 30})
-    with pytest.raises(MemoryRefused, match=r"KV pages need 3\.0 GiB of GPU memory") as told:
-        with allocating(lease, CPU):
-            raise torch.OutOfMemoryError("CUDA out of memory.")
+    words = r"KV pages need 3\.0 GiB of GPU memory"
+    with pytest.raises(MemoryRefused, match=words) as told, allocating(lease, CPU):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
     assert told.value.numbers == {"pool": "gpu0", "needed_bytes": 3 << 30, "free_bytes": 0}
     ledger.close()
 
@@ -52,12 +52,12 @@ def test_a_driver_that_fails_while_a_page_is_copied_is_a_lost_device(
     with KvArena((GROUP,), (2,), KvFormat.BF16, ledger, "gpu0") as kv:
         device = CudaDevice(kv, None, CPU)
 
-        def fails(self: torch.Tensor, *_: object, **__: object) -> torch.Tensor:
+        def fails(*_: object, **__: object) -> torch.Tensor:
             raise RuntimeError("CUDA error: an illegal memory access\nCompile with ...")
 
         monkeypatch.setattr(torch.Tensor, "copy_", fails)
         out = memoryview(bytearray(device.page_bytes(0)))
-        with pytest.raises(DeviceLost, match="illegal memory access$"):
+        with pytest.raises(DeviceLost, match=r"illegal memory access$"):
             device.read_page(0, 0, out)
         monkeypatch.undo()
         device.close()
