@@ -102,13 +102,17 @@ def delta_weights(
 
 
 def joint_rows(
-    rows: int, weights: DeltaWeights, device: torch.device, generator: torch.Generator
+    rows: int,
+    weights: DeltaWeights,
+    device: torch.device,
+    generator: torch.Generator,
+    dtype: torch.dtype = torch.float32,
 ) -> tuple[torch.Tensor, ...]:
     """mixed, gate, beta and alpha as views of one matrix of random rows, 16 columns wider."""
     heads = weights.value_head_count
     widths = [weights.channels, weights.columns, heads, heads, 16]
     joint = torch.randn(rows, sum(widths), generator=generator)
-    return torch.split(joint.to(device), widths, dim=1)[:4]
+    return torch.split(joint.to(device, dtype), widths, dim=1)[:4]
 
 
 def build(case: DeltaStepCase, device: torch.device, generator: torch.Generator) -> DeltaStepInputs:
