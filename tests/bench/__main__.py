@@ -1,6 +1,6 @@
 """`python -m tests.bench NAME [ARGS]` runs the benchmark `tests/bench/NAME.py`.
 
-The folder `gpu` holds what the benchmarks of the GPU share.
+One that takes several files is a folder with a `command.py`.
 
 A benchmark is a module of this folder with ``main(arguments) -> int``. It runs its gate first,
 prints a table, and ends with one line of JSON: commit, processor, torch, median and spread.
@@ -18,7 +18,8 @@ FOLDER = Path(__file__).resolve().parent
 
 def names() -> list[str]:
     """The benchmarks there are."""
-    return sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("_"))
+    files = {path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("_")}
+    return sorted(files | {path.parent.name for path in FOLDER.glob("*/command.py")})
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,7 +28,8 @@ def main(arguments: Sequence[str]) -> int:
         asked = f"no benchmark {arguments[0]!r}; " if arguments else ""
         sys.stderr.write(f"{asked}python -m tests.bench NAME, one of: {', '.join(names())}\n")
         return 2
-    module = importlib.import_module(f"tests.bench.{arguments[0]}")
+    folder = (FOLDER / arguments[0]).is_dir()
+    module = importlib.import_module(f"tests.bench.{arguments[0]}{'.command' * folder}")
     result: int = module.main(arguments[1:])
     return result
 

@@ -37,11 +37,15 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """llama-bench for one model; its own warm-up comes before each figure."""
+    """llama-bench for one model; its own warm-up comes before each figure.
+
+    ``options`` are given to it besides.
+    """
 
     program: Path
     model: Path
     threads: int
+    options: tuple[str, ...] = ()
 
     def prefill(self, tokens: int) -> float:
         """Tokens a second of a prompt."""
@@ -52,17 +56,30 @@ class Bench:
         """Tokens a second of ``tokens`` generated after ``depth`` others, read once."""
         return self._figures(repeats, "-p", "0", "-n", str(tokens), "-d", str(depth))
 
+    def prefills(self, counts: Sequence[int], repeats: int) -> list[list[float]]:
+        """Tokens a second of prompts of several lengths, in one process."""
+        return self._tests(repeats, "-p", ",".join(map(str, counts)), "-n", "0")
+
+    def decodes(self, tokens: int, depths: Sequence[int], repeats: int) -> list[list[float]]:
+        """Tokens a second generated at several depths, in one process."""
+        asked = ("-p", "0", "-n", str(tokens), "-d", ",".join(map(str, depths)))
+        return self._tests(repeats, *asked)
+
     def _figures(self, repeats: int, *what: str) -> list[float]:
+        (figures,) = self._tests(repeats, *what)
+        return figures
+
+    def _tests(self, repeats: int, *what: str) -> list[list[float]]:
         common = ("-m", str(self.model), "-t", str(self.threads), "-r", str(repeats), "-o", "json")
         ended = subprocess.run(
-            [str(self.program), *common, *what],
+            [str(self.program), *common, *self.options, *what],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=LIMIT_S,
             check=True,
         )
-        (test,) = json.loads(ended.stdout)
-        return [float(figure) for figure in test["samples_ts"]]
+        tests = json.loads(ended.stdout)
+        return [[float(figure) for figure in test["samples_ts"]] for test in tests]
 
 
 @dataclass(frozen=True, slots=True)
