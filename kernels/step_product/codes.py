@@ -1,9 +1,11 @@
 """Words of codes and factors of one tile of a packed weight, as ``dp4a`` takes them.
 
-A tile is [TILE rows, STEP blocks of 32 elements]; a thread has whole blocks, so no value ever moves
-from one thread to another here. Pointers are [n, STEP], one a block; ``live`` is [1, STEP], whether
-a block is there. Pointers to single entries are made with ``unit``, the number 1 where Triton
-cannot see it: entries that it knew to be neighbours it would load several a thread, and then move.
+A tile is STEP blocks of 32 elements by TILE rows; a thread has whole blocks, so no value ever moves
+from one thread to another here. ``AXIS`` is the blocks' dimension of the two: the one along which
+Triton lays threads, which its versions see differently. Pointers are one a block; ``live`` is
+whether a block is there. Pointers to single entries are made with ``unit``, the number 1 where
+Triton cannot see it: entries that it knew to be neighbours it would load several a thread, and then
+move.
 """
 
 import triton
@@ -14,7 +16,7 @@ from kernels.inline import looked_up
 
 @triton.jit
 def four(words, live):
-    """Four int32 words from each pointer on: four [n, STEP]."""
+    """Four int32 words from each pointer on: four tiles."""
     each = words[:, :, None] + tl.arange(0, 4)[None, None, :]
     found = tl.load(each, mask=live[:, :, None], other=0)
     even, odd = tl.split(tl.reshape(found, (found.shape[0], found.shape[1], 2, 2)))
@@ -25,7 +27,7 @@ def four(words, live):
 
 @triton.jit
 def two(entries, live):
-    """Two entries from each pointer on: two [n, STEP]."""
+    """Two entries from each pointer on: two tiles."""
     each = entries[:, :, None] + tl.arange(0, 2)[None, None, :]
     return tl.split(tl.load(each, mask=live[:, :, None], other=0))
 
@@ -101,7 +103,7 @@ def factors(
     plane, supers, row, block, live, unit, BLOCKS: tl.constexpr, GROUP: tl.constexpr,
     SCALE: tl.constexpr, HAS_SUPER: tl.constexpr,
 ):  # fmt: skip
-    """Scales or minima of a block's two halves, float32 [TILE, STEP]: twice the same from 32 on."""
+    """Scales or minima of a block's two halves, float32: twice the same from 32 on."""
     if GROUP == 16:
         first, second = two(plane + row * (2 * BLOCKS) + block * 2, live)
         first, second = as_float(first, SCALE), as_float(second, SCALE)

@@ -11,15 +11,17 @@ import triton.language as tl
 def dense_tile(
     row, x_row, rows, values, value_step, x_high, x_low, x_scales,
     COLUMNS: tl.constexpr, STEP: tl.constexpr, RUN: tl.constexpr, ROWS: tl.constexpr,
-    TILE: tl.constexpr,
+    TILE: tl.constexpr, AXIS: tl.constexpr,
 ):  # fmt: skip
-    """Products of rows ``x_row`` .. with the weight's rows ``row`` [TILE, 1]: ROWS of [TILE]."""
+    """Products of rows ``x_row`` .. with the weight's rows ``row`` [TILE]: ROWS of [TILE]."""
     within = tl.arange(0, RUN)[None, None, :]
-    sums = (tl.zeros((TILE, STEP), dtype=tl.float32),)
+    row = tl.expand_dims(row, AXIS)
+    zero = tl.zeros((STEP, TILE) if AXIS == 0 else (TILE, STEP), dtype=tl.float32)
+    sums = (zero,)
     for _ in tl.static_range(ROWS - 1):
-        sums = sums + (tl.zeros((TILE, STEP), dtype=tl.float32),)
+        sums = sums + (zero,)
     for start in range(0, COLUMNS // RUN, STEP):
-        run = start + tl.arange(0, STEP)[None, :]
+        run = start + tl.expand_dims(tl.arange(0, STEP), 1 - AXIS)
         live = run < COLUMNS // RUN
         at = run[:, :, None] * RUN + within
         each = values + row[:, :, None] * value_step + at
@@ -36,9 +38,9 @@ def dense_tile(
             )
             added = added + (tl.fma(product, scale, sums[r]),)
         sums = added
-    found = (tl.sum(sums[0], axis=1),)
+    found = (tl.sum(sums[0], axis=AXIS),)
     for r in tl.static_range(1, ROWS):
-        found = found + (tl.sum(sums[r], axis=1),)
+        found = found + (tl.sum(sums[r], axis=AXIS),)
     return found
 
 
@@ -46,14 +48,15 @@ def dense_tile(
 def dense_rows(
     out, out_step, bias, rows, weight_rows, values, value_step, x_high, x_low, x_scales,
     BIAS: tl.constexpr, ADD: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr,
-    RUN: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
+    RUN: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr, AXIS: tl.constexpr,
 ):  # fmt: skip
     """out[r, n] = x[r] . weight[n] (+ bias[n], + out[r, n]) for ``rows`` rows, ROWS at most."""
     place = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    row = tl.minimum(place, weight_rows - 1).to(tl.int64)[:, None]
+    row = tl.minimum(place, weight_rows - 1).to(tl.int64)
     found = dense_tile(
-        row, 0, rows, values, value_step, x_high, x_low, x_scales, COLUMNS, STEP, RUN, ROWS, TILE
-    )
+        row, 0, rows, values, value_step, x_high, x_low, x_scales, COLUMNS, STEP, RUN, ROWS, TILE,
+        AXIS,
+    )  # fmt: skip
     for r in tl.static_range(ROWS):
         to = out + r * out_step.to(tl.int64) + place
         there = (place < weight_rows) & (r < rows)
@@ -70,17 +73,17 @@ def dense_experts(
     out, out_row, out_expert, chosen, chosen_row, chosen_step, rows, weight_rows,
     values, value_step, x_high, x_low, x_scales,
     CHOSEN: tl.constexpr, SHARED: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr,
-    RUN: tl.constexpr, TILE: tl.constexpr,
+    RUN: tl.constexpr, TILE: tl.constexpr, AXIS: tl.constexpr,
 ):  # fmt: skip
     """out[r, a] = x . weight of expert chosen[r, a]; x is row r where SHARED, else the pair's."""
     pair = tl.program_id(1)
     r, a = pair // CHOSEN, pair % CHOSEN
     expert = tl.load(chosen + r * chosen_row + a * chosen_step).to(tl.int64)
     place = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    row = (expert * weight_rows + tl.minimum(place, weight_rows - 1))[:, None]
+    row = expert * weight_rows + tl.minimum(place, weight_rows - 1)
     found = dense_tile(
         row, r if SHARED else pair, rows, values, value_step, x_high, x_low, x_scales,
-        COLUMNS, STEP, RUN, 1, TILE,
+        COLUMNS, STEP, RUN, 1, TILE, AXIS,
     )  # fmt: skip
     to = out + r.to(tl.int64) * out_row + a * out_expert + place
     tl.store(to, found[0], mask=place < weight_rows)

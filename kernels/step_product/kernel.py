@@ -56,7 +56,7 @@ def block_values(
     GROUP: tl.constexpr, OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr,
     PARTS: tl.constexpr, ASM: tl.constexpr,
 ):  # fmt: skip
-    """Products of one row's blocks with the tile's, before the row's scales: float32 [TILE, STEP].
+    """Products of one row's blocks with the tile's, before the row's scales: float32.
 
     MINIMUM: 0 where nothing is added, 1 where minima are, -1 where they are taken away.
     """
@@ -88,16 +88,18 @@ def tile_product(
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
-    PARTS: tl.constexpr, ASM: tl.constexpr,
+    PARTS: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
 ):  # fmt: skip
-    """Products of rows ``x_row`` .. with the weight's rows ``row`` [TILE, 1]: ROWS of [TILE]."""
+    """Products of rows ``x_row`` .. with the weight's rows ``row`` [TILE]: ROWS of [TILE]."""
     x_high = x_high.to(tl.pointer_type(tl.int32), bitcast=True)
     x_low = x_low.to(tl.pointer_type(tl.int32), bitcast=True)
-    sums = (tl.zeros((TILE, STEP), dtype=tl.float32),)
+    row = tl.expand_dims(row, AXIS)
+    zero = tl.zeros((STEP, TILE) if AXIS == 0 else (TILE, STEP), dtype=tl.float32)
+    sums = (zero,)
     for _ in tl.static_range(ROWS - 1):
-        sums = sums + (tl.zeros((TILE, STEP), dtype=tl.float32),)
+        sums = sums + (zero,)
     for start in tl.range(0, BLOCKS, STEP, loop_unroll_factor=UNROLL):
-        block = start + tl.arange(0, STEP)[None, :]
+        block = start + tl.expand_dims(tl.arange(0, STEP), 1 - AXIS)
         live = block < BLOCKS
         codes = low_codes(
             low + row * (BLOCKS * LOW) + block * LOW, live, LOW, TABLE, T0, T1, T2, T3, ASM
@@ -123,9 +125,9 @@ def tile_product(
             x_scale = tl.load(x_scales + at_row + block * unit, mask=live, other=0.0)
             added = added + (tl.fma(value, x_scale, sums[r]),)
         sums = added
-    found = (tl.sum(sums[0], axis=1),)
+    found = (tl.sum(sums[0], axis=AXIS),)
     for r in tl.static_range(1, ROWS):
-        found = found + (tl.sum(sums[r], axis=1),)
+        found = found + (tl.sum(sums[r], axis=AXIS),)
     return found
 
 
@@ -139,16 +141,16 @@ def packed_rows(
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
-    PARTS: tl.constexpr, ASM: tl.constexpr,
+    PARTS: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
 ):  # fmt: skip
     """out[r, n] = x[r] . weight[n] (+ bias[n], + out[r, n]) for ``rows`` rows, ROWS at most."""
     place = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    row = tl.minimum(place, weight_rows - 1).to(tl.int64)[:, None]
+    row = tl.minimum(place, weight_rows - 1).to(tl.int64)
     found = tile_product(
         row, 0, rows, low, high, scales, supers, minima, super_minima,
         x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, ROWS, TILE, UNROLL, LOW, HIGH, GROUP,
         SCALE, SCALE_SUPER, ADDED, ADDED_SUPER, OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3,
-        PARTS, ASM,
+        PARTS, ASM, AXIS,
     )  # fmt: skip
     for r in tl.static_range(ROWS):
         to = out + r * out_step.to(tl.int64) + place
@@ -173,19 +175,19 @@ def packed_experts(
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
-    PARTS: tl.constexpr, ASM: tl.constexpr,
+    PARTS: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
 ):  # fmt: skip
     """out[r, a] = x . weight of expert chosen[r, a]; x is row r where SHARED, else the pair's."""
     pair = tl.program_id(1)
     r, a = pair // CHOSEN, pair % CHOSEN
     expert = tl.load(chosen + r * chosen_row + a * chosen_step).to(tl.int64)
     place = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    row = (expert * weight_rows + tl.minimum(place, weight_rows - 1))[:, None]
+    row = expert * weight_rows + tl.minimum(place, weight_rows - 1)
     found = tile_product(
         row, r if SHARED else pair, rows, low, high, scales, supers, minima, super_minima,
         x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, 1, TILE, UNROLL, LOW, HIGH, GROUP,
         SCALE, SCALE_SUPER, ADDED, ADDED_SUPER, OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3,
-        PARTS, ASM,
+        PARTS, ASM, AXIS,
     )  # fmt: skip
     to = out + r.to(tl.int64) * out_row + a * out_expert + place
     tl.store(to, found[0], mask=place < weight_rows)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
+import triton
 
 from kernels.checks import KernelShapeError
 from kernels.packed.layout import BLOCK, PackedLayout
@@ -19,6 +20,8 @@ from kernels.step_product.kernel import packed_experts, packed_rows
 
 WIDTH: Final = 32
 """Threads of a warp: blocks, or runs of a dense weight, that it takes in one step."""
+THREADS_AXIS: Final = 1 if tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 7) else 0
+"""The dimension that threads lie along where two are alike to Triton: the last one since 3.7."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,7 @@ def _cut(x: QuantizedRows, weight: PackedWeight, cut: Configuration, parts: int)
         "UNROLL": cut.unroll,
         "PARTS": parts,
         "ASM": x.high.is_cuda,
+        "AXIS": THREADS_AXIS,
         "num_warps": cut.warps,
         "enable_fp_fusion": False,
         **layout_constants(weight.layout),
@@ -184,6 +188,7 @@ def _dense_cut(weight: DenseWeight, cut: Configuration) -> dict[str, Any]:
         "STEP": WIDTH * cut.warps,
         "RUN": 16 // weight.values.element_size(),
         "TILE": cut.tile,
+        "AXIS": THREADS_AXIS,
         "num_warps": cut.warps,
         "enable_fp_fusion": False,
     }
