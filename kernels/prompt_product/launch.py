@@ -1,0 +1,148 @@
+"""Launches products of prompt rows: checks, the choice of tiles, arguments.
+
+Nothing here allocates or waits: every launch may be captured in a graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import torch
+
+from kernels.checks import KernelShapeError
+from kernels.device import gpu_facts
+from kernels.prompt_product.kernel import product_kernel
+
+KIB: Final = 1024
+GROUP: Final = 8
+"""Row tiles that go over all columns together."""
+MOST_ROWS: Final = 8192
+"""A choice of tiles is made for so many rows at most; more rows take the same."""
+LEAST_ROWS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """How a product is cut, of which no bit of it depends.
+
+    Attributes:
+        rows, columns: of the output, of one program; depth: of K, of one step.
+        warps: of a program; stages: steps of K whose loads are under way.
+        speed: of one multiprocessor with such tiles, relative to the others'.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    warps: int
+    stages: int
+    speed: float
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a program whose elements have two bytes."""
+        return 2 * (self.rows + self.columns) * self.depth * self.stages
+
+
+HOPPER: Final = (
+    Tile(128, 256, 64, 8, 3, 1.0),
+    Tile(128, 128, 64, 4, 3, 0.85),
+    Tile(64, 256, 64, 4, 4, 0.7),
+    Tile(64, 128, 64, 4, 4, 0.65),
+    Tile(64, 64, 64, 4, 4, 0.5),
+)
+"""227 KiB of shared memory and wgmma."""
+AMPERE: Final = (
+    Tile(128, 128, 32, 8, 3, 1.0),
+    Tile(64, 128, 32, 4, 3, 0.8),
+    Tile(64, 64, 32, 4, 4, 0.6),
+)
+"""99 KiB of shared memory and mma."""
+SMALL: Final = Tile(64, 64, 32, 4, 3, 1.0)
+"""For float32, whose products are three of tf32 each: routers."""
+INTERPRETED: Final = Tile(32, 32, 64, 4, 1, 1.0)
+PRECISION: Final = "tf32x3"
+
+
+def prompt_product(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    out: torch.Tensor,
+    *,
+    bias: torch.Tensor | None = None,
+    add: bool = False,
+    tile: Tile | None = None,
+) -> None:
+    """Write ``x @ weight.T (+ bias)`` to ``out``, or add it to what is there.
+
+    Args:
+        x: [rows, columns] bfloat16 or float32, the last dimension contiguous.
+        weight: [outputs, columns] of the same dtype, the last dimension contiguous.
+        out: [rows, outputs] bfloat16 or float32, the last dimension contiguous.
+        bias: [outputs], contiguous, of any float dtype.
+        add: ``out`` holds float32 that is added.
+        tile: instead of the one that is chosen.
+
+    Raises:
+        KernelShapeError: shapes, dtypes or strides that this does not take.
+    """
+    _check(x, weight, out, bias, add)
+    rows, columns = x.shape
+    outputs = weight.shape[0]
+    cut = tile or _tile(x, rows, outputs)
+    product_kernel[(-(-rows // cut.rows) * -(-outputs // cut.columns),)](
+        x, weight, out if bias is None else bias, out, rows, outputs, columns,
+        x.stride(0), weight.stride(0), out.stride(0),
+        BIAS=bias is not None, ADD=add, WHOLE=columns % cut.depth == 0, NATIVE=out.is_cuda,
+        PRECISION=PRECISION, ROWS=cut.rows, COLUMNS=cut.columns, DEPTH=cut.depth, GROUP=GROUP,
+        num_warps=cut.warps, num_stages=cut.stages,
+    )  # fmt: skip
+
+
+def _check(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    out: torch.Tensor,
+    bias: torch.Tensor | None,
+    add: bool,
+) -> None:
+    rows, columns = x.shape
+    outputs = weight.shape[0]
+    if weight.shape[1] != columns or tuple(out.shape) != (rows, outputs) or not rows:
+        raise KernelShapeError(f"{list(x.shape)} x {list(weight.shape)} is no {list(out.shape)}.")
+    if x.dtype is not weight.dtype or x.dtype not in (torch.bfloat16, torch.float32):
+        raise KernelShapeError(f"No product of {x.dtype} and {weight.dtype}.")
+    if out.dtype is not torch.float32 and (add or out.dtype is not torch.bfloat16):
+        raise KernelShapeError(f"A product is not written to {out.dtype}.")
+    if x.stride(1) != 1 or weight.stride(1) != 1 or out.stride(1) != 1:
+        raise KernelShapeError("Rows of a product are dense.")
+    if bias is not None and (tuple(bias.shape) != (outputs,) or not bias.is_contiguous()):
+        raise KernelShapeError(f"bias is {list(bias.shape)}, not {outputs}.")
+
+
+def _tile(x: torch.Tensor, rows: int, outputs: int) -> Tile:
+    if not x.is_cuda:
+        return INTERPRETED
+    if x.dtype is torch.float32:
+        return SMALL
+    facts = gpu_facts(x.device.index or 0)
+    family = HOPPER if facts.shared_bytes >= 200 * KIB else AMPERE
+    return chosen(family, bucket(rows), outputs, facts.multiprocessors)
+
+
+def bucket(rows: int) -> int:
+    """Row counts for which the same tiles are chosen: the power of two that is not below."""
+    return min(max(1 << (rows - 1).bit_length(), LEAST_ROWS), MOST_ROWS)
+
+
+@cache
+def chosen(tiles: tuple[Tile, ...], rows: int, outputs: int, multiprocessors: int) -> Tile:
+    """The tiles with which the last multiprocessor is done first."""
+
+    def duration(tile: Tile) -> float:
+        count = -(-rows // tile.rows) * -(-outputs // tile.columns)
+        return -(-count // multiprocessors) * tile.rows * tile.columns / tile.speed
+
+    return min(tiles, key=duration)
