@@ -14,8 +14,10 @@ from kernels.step_attention.kernel import capped, dot16, half_codes
 def tile_numbers(codes, dtype: tl.constexpr, CODED: tl.constexpr, NATIVE: tl.constexpr):
     """A tile of K or V as numbers that tensor cores multiply."""
     if CODED:
-        return half_codes(codes, NATIVE).to(dtype)
-    return codes
+        numbers = half_codes(codes, NATIVE).to(dtype)
+    else:
+        numbers = codes
+    return numbers
 
 
 @triton.jit
