@@ -1,0 +1,102 @@
+"""What is checked of a whole model on the GPU's kernels, interpreted or compiled.
+
+Every check raises AssertionError with a sentence, and returns figures.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from engine.cache.formats import KvFormat
+from engine.checkpoint.source import CheckpointSource
+from tests.helpers.gpu_model import GpuSide, chunked
+from tests.helpers.lone_model import relative_l2
+from tests.helpers.native_model import TorchSide, prompt, steps
+
+GRID = 64
+STEP_ROWS = 6
+COMPANIES = (1, 2, 4)
+
+
+def close_to_float32(
+    source: CheckpointSource, ids: list[int], device: str, limit: float
+) -> dict[str, float]:
+    """Prompt rows and steps against the float32 reference: relative L2 of the logits."""
+    exact = TorchSide(source, len(ids) + STEP_ROWS)
+    with GpuSide(source, exact.rows, device=device) as gpu, exact.lane() as a, gpu.lane() as b:
+        wanted = prompt(exact, a, ids)
+        found = chunked(gpu, b, ids, ends_of(len(ids), gpu.runner.chunk_rows))
+        assert bool(found.isfinite().all()), "Logits of the prompt are no numbers."
+        of_prompt = relative_l2(found, wanted)
+        more = [token + 1 for token in ids[:STEP_ROWS]]
+        wanted, found = steps(exact, a, more), steps(gpu, b, more)
+        assert bool(found.isfinite().all()), "Logits of steps are no numbers."
+        of_steps = relative_l2(found, wanted)
+    exact.close()
+    figures = {"prompt": of_prompt, "steps": of_steps}
+    assert max(figures.values()) <= limit, f"The logits differ by {figures}."
+    return figures
+
+
+def same_in_any_cut(source: CheckpointSource, ids: list[int], device: str) -> None:
+    """A prompt's rows, its pages and its state have the same bits however it is cut."""
+    rows = len(ids) + 1
+    cuts = [ends_of(len(ids), 4 * GRID), ends_of(len(ids), GRID), [GRID, len(ids)]]
+    found = []
+    for ends in cuts:
+        with GpuSide(source, rows, device=device) as gpu, gpu.lane() as lane:
+            logits = chunked(gpu, lane, ids, ends)
+            found.append((logits, *contents(gpu, lane.recurrent_slot)))
+    for ends, other in zip(cuts[1:], found[1:], strict=True):
+        for name, one, two in zip(("logits", "pages", "states"), found[0], other, strict=True):
+            assert same_bits(one, two), f"Cut at {ends} the {name} are others than at {cuts[0]}."
+    control = [*ids[:-1], ids[-1] + 1]
+    with GpuSide(source, rows, device=device) as gpu, gpu.lane() as lane:
+        assert not same_bits(chunked(gpu, lane, control, cuts[0]), found[0][0])
+
+
+def same_in_company(source: CheckpointSource, ids: list[int], device: str) -> None:
+    """A stream's steps have the same bits alone and beside others."""
+    half = len(ids) // 2
+    prompts = [ids[:half], ids[half:], ids[3:half], ids[half + 1 :]]
+    found: dict[int, torch.Tensor] = {}
+    for count in COMPANIES:
+        with GpuSide(source, len(ids) + STEP_ROWS, device=device, streams=4, lanes=4) as gpu:
+            lanes = [gpu.lane() for _ in range(count)]
+            for lane, part in zip(lanes, prompts, strict=False):
+                chunked(gpu, lane, part, ends_of(len(part), 4 * GRID))
+            rows = []
+            for token in ids[:STEP_ROWS]:
+                for lane in lanes:
+                    lane.extend(1)
+                at = [lane.length - 1 for lane in lanes]
+                rows.append(gpu.runner.step(lanes, [token] * count, at)[0].clone())
+            found[count] = torch.stack(rows)
+            for lane in lanes:
+                lane.close()
+    for count in COMPANIES[1:]:
+        assert same_bits(found[1], found[count]), f"A stream of {count} differs from one alone."
+
+
+def contents(gpu: GpuSide, slot: int | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """What was written: page 0 of every group, and the lane's recurrent state."""
+    pages = [tensor[:, 0].reshape(-1).view(torch.uint8).cpu() for tensor in gpu.kv.tensors]
+    state = torch.empty(0)
+    if gpu.recurrent is not None and slot is not None:
+        parts = (gpu.recurrent.states[slot], gpu.recurrent.tails[slot])
+        state = torch.cat([part.reshape(-1).cpu() for part in parts])
+    return torch.cat(pages) if pages else torch.empty(0), state
+
+
+def ends_of(rows: int, chunk: int) -> list[int]:
+    """Where chunks of so many rows end."""
+    return [*range(chunk, rows, chunk), rows]
+
+
+def same_bits(one: torch.Tensor, two: torch.Tensor) -> bool:
+    """Whether two tensors hold the same bytes."""
+    flat = [part.contiguous().cpu().view(-1).view(torch.uint8) for part in (one, two)]
+    return bool(torch.equal(*flat))
+
+
+FORMATS = (KvFormat.BF16, KvFormat.FP8)
