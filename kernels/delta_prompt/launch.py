@@ -10,12 +10,9 @@ import torch
 
 from kernels.checks import KernelShapeError
 from kernels.delta_prompt.kernel import advance_blocks, convolve_heads, finish_rows, solve_blocks
+from kernels.delta_prompt.sizes import BLOCK_ROWS, GATES, piece_blocks, prompt_bytes
 from kernels.delta_step.launch import DeltaWeights, check_inputs, check_places
 
-BLOCK: Final = 64
-"""Rows of a block, which begins at a multiple of this in absolute positions."""
-PIECE_ROWS: Final = 8192
-"""Rows that are worked on at a time: the scratch holds no more."""
 CONVOLVE_ROWS: Final = 32
 """Rows whose convolution one program takes, a divisor of a block's."""
 FINISH_ROWS: Final = 16
@@ -64,7 +61,8 @@ class PromptScratch:
 
 def prompt_scratch_bytes(rows: int, weights: DeltaWeights) -> int:
     """Bytes that ``prompt_scratch`` takes for chunks of up to ``rows`` rows."""
-    return sum(math.prod(shape) * dtype.itemsize for shape, dtype in _scratch_parts(rows, weights))
+    keys, heads = weights.key_head_count, weights.value_head_count
+    return prompt_bytes(rows, keys, heads, weights.key_dim)
 
 
 def prompt_scratch(rows: int, weights: DeltaWeights, memory: torch.Tensor) -> PromptScratch:
@@ -75,8 +73,15 @@ def prompt_scratch(rows: int, weights: DeltaWeights, memory: torch.Tensor) -> Pr
     """
     if memory.dtype is not torch.uint8 or memory.numel() < prompt_scratch_bytes(rows, weights):
         raise KernelShapeError(f"{memory.numel():,} bytes of scratch for {rows} rows.")
+    blocks = piece_blocks(rows)
+    heads, room = weights.value_head_count, blocks * BLOCK_ROWS
+    shapes = (
+        ((2 * weights.key_head_count, room, weights.key_dim), torch.float16),
+        ((GATES, heads, room), torch.float32),
+        ((heads, blocks, 2, BLOCK_ROWS, BLOCK_ROWS), torch.float16),
+    )
     views, at = [], 0
-    for shape, dtype in _scratch_parts(rows, weights):
+    for shape, dtype in shapes:
         size = math.prod(shape) * dtype.itemsize
         views.append(memory[at : at + size].view(dtype).view(shape))
         at += size
@@ -118,7 +123,7 @@ def delta_prompt(
     check_places(weights, states, tails)
     rows = mixed.shape[0]
     _check(rows, weights, states, slot, out)
-    piece = scratch.blocks * BLOCK
+    piece = scratch.blocks * BLOCK_ROWS
     for first in range(0, rows, piece):
         end = min(rows, first + piece)
         _convolve_and_solve(
@@ -142,8 +147,8 @@ def _convolve_and_solve(
     configuration: PromptConfiguration,
 ) -> None:
     keys, heads = weights.key_head_count, weights.value_head_count
-    count = -(-(end - first) // BLOCK)
-    convolve_heads[(2 * keys + heads, count * (BLOCK // CONVOLVE_ROWS))](
+    count = -(-(end - first) // BLOCK_ROWS)
+    convolve_heads[(2 * keys + heads, count * (BLOCK_ROWS // CONVOLVE_ROWS))](
         mixed, mixed.stride(0), beta, beta.stride(0), alpha, alpha.stride(0),
         weights.taps, weights.decay, weights.time_bias, weights.unit_eps,
         tails, tails.stride(0), slot, first, end, scratch.blocks,
@@ -168,7 +173,7 @@ def _advance(
     configuration: PromptConfiguration,
 ) -> None:
     tile = min(configuration.tile, weights.value_dim)
-    heads, count = weights.value_head_count, -(-(end - first) // BLOCK)
+    heads, count = weights.value_head_count, -(-(end - first) // BLOCK_ROWS)
     advance_blocks[(heads * (weights.value_dim // tile),)](
         scratch.units, scratch.gates, scratch.solved, out.view(torch.float16), out.stride(0),
         states, states.stride(0), states.stride(1), slot, first, end, scratch.blocks, count,
@@ -205,19 +210,6 @@ def _finish(
 def _power_of_2(least: int) -> int:
     """The lowest that is no less."""
     return 1 << (least - 1).bit_length()
-
-
-def _scratch_parts(
-    rows: int, weights: DeltaWeights
-) -> tuple[tuple[tuple[int, ...], torch.dtype], ...]:
-    """Shape and dtype of each part, all of whole 16 bytes."""
-    blocks = -(-min(rows, PIECE_ROWS) // BLOCK)
-    heads = weights.value_head_count
-    return (
-        ((2 * weights.key_head_count, blocks * BLOCK, weights.key_dim), torch.float16),
-        ((5, heads, blocks * BLOCK), torch.float32),
-        ((heads, blocks, 2, BLOCK, BLOCK), torch.float16),
-    )
 
 
 def _check(

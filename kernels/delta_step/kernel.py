@@ -8,6 +8,7 @@ then shifts the tails and writes the gated norm of what was read. No program kno
 import triton
 import triton.language as tl
 
+from kernels.dependent import begin
 from kernels.quantize import store_quantized
 
 
@@ -61,7 +62,7 @@ def advance_states(
     mixed, mixed_row, beta, beta_row, alpha, alpha_row, taps, decay, time_bias, unit_eps,
     states, state_slot, state_head, tails, tail_slot, slots, read,
     KEY_HEADS: tl.constexpr, VALUE_HEADS: tl.constexpr, KEY: tl.constexpr, VALUE: tl.constexpr,
-    SIZE: tl.constexpr, TILED: tl.constexpr, TILE: tl.constexpr,
+    SIZE: tl.constexpr, TILED: tl.constexpr, TILE: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """S = S * exp(g); S = S + k (b * (v - k.S))'; what q reads of S goes to ``read``.
 
@@ -70,6 +71,7 @@ def advance_states(
         KEY, VALUE, TILE: dimensions of a key and a value head, and values of a program.
     """
     channels: tl.constexpr = 2 * KEY_HEADS * KEY + VALUE_HEADS * VALUE
+    begin(DEPENDENT)
     head, row = tl.program_id(0) // (VALUE // TILE), tl.program_id(1)
     slot = tl.load(slots + row)
     if slot < 0:
@@ -117,10 +119,11 @@ def finish_rows(
     mixed, mixed_row, gate, gate_row, norm, norm_eps, tails, tail_slot, slots, read,
     high, low, scales, sums,
     KEY_HEADS: tl.constexpr, VALUE_HEADS: tl.constexpr, KEY: tl.constexpr, VALUE: tl.constexpr,
-    SIZE: tl.constexpr, WIDE: tl.constexpr,
+    SIZE: tl.constexpr, WIDE: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """Shift the tails, WIDE channels a program; the first VALUE_HEADS programs write rows."""
     channels: tl.constexpr = 2 * KEY_HEADS * KEY + VALUE_HEADS * VALUE
+    begin(DEPENDENT)
     head, row = tl.program_id(0), tl.program_id(1)
     slot = tl.load(slots + row)
     if slot >= 0:

@@ -9,6 +9,7 @@ import torch
 
 from kernels.checks import KernelShapeError
 from kernels.delta_step.kernel import advance_states, finish_rows
+from kernels.dependent import dependent
 from kernels.rows import QuantizedRows
 
 TILE: Final = 32
@@ -116,13 +117,13 @@ def delta_step(
         mixed, mixed.stride(0), beta, beta.stride(0), alpha, alpha.stride(0),
         weights.taps, weights.decay, weights.time_bias, weights.unit_eps,
         states, states.stride(0), states.stride(1), tails, tails.stride(0), slots, scratch,
-        *shape, weights.tiled, tile, num_warps=ADVANCE_WARPS,
+        *shape, weights.tiled, tile, num_warps=ADVANCE_WARPS, **dependent(mixed.device),
     )  # fmt: skip
     programs = max(heads, -(-weights.channels // WIDE))
     finish_rows[(programs, rows)](
         mixed, mixed.stride(0), gate, gate.stride(0), weights.norm, weights.norm_eps,
         tails, tails.stride(0), slots, scratch, out.high, out.low, out.scales, out.sums,
-        *shape, WIDE, num_warps=FINISH_WARPS,
+        *shape, WIDE, num_warps=FINISH_WARPS, **dependent(mixed.device),
     )  # fmt: skip
 
 

@@ -14,8 +14,9 @@ from kernels.delta_prompt.cases import (
     DeltaPromptInputs,
     build,
 )
-from kernels.delta_prompt.launch import BLOCK, delta_prompt, prompt_scratch
+from kernels.delta_prompt.launch import delta_prompt, prompt_scratch
 from kernels.delta_prompt.reference import advance_rows
+from kernels.delta_prompt.sizes import BLOCK_ROWS
 from kernels.delta_step.reference import Lane
 from tests.helpers.gpu.delta_step import distance
 
@@ -51,8 +52,8 @@ def check(case: DeltaPromptCase, device: str) -> dict[str, float]:
     others = [at for at in range(len(inputs.states)) if at != inputs.slot]
     assert torch.equal(found.states[others], inputs.states[others]), "Another state moved."
     assert torch.equal(found.tails[others], inputs.tails[others]), "Another tail moved."
-    halves = BLOCK * (case.rows // BLOCK // 2)
-    for length in sorted({BLOCK, halves} if halves else ()):
+    halves = BLOCK_ROWS * (case.rows // BLOCK_ROWS // 2)
+    for length in sorted({BLOCK_ROWS, halves} if halves else ()):
         cut = prompt(inputs, length)
         assert torch.equal(cut.out, found.out), f"{case.name}: cut each {length} rows differ."
         assert torch.equal(cut.states, found.states), f"{case.name}: another state when cut."
