@@ -42,48 +42,60 @@ def moved(word, LEFT: tl.constexpr, MASK: tl.constexpr):
 
 
 @triton.jit
+def low_words(low, live, LOW: tl.constexpr):
+    """Words of a block of the plane ``low``: two, four or eight."""
+    if LOW == 8:
+        return four(low, live) + four(low + 4, live)
+    elif LOW == 4:  # noqa: RET505 - as above
+        return four(low, live)
+    else:
+        return two(low, live)
+
+
+@triton.jit
 def low_codes(
-    low, live, LOW: tl.constexpr, TABLE: tl.constexpr, T0: tl.constexpr, T1: tl.constexpr,
+    words, LOW: tl.constexpr, TABLE: tl.constexpr, T0: tl.constexpr, T1: tl.constexpr,
     T2: tl.constexpr, T3: tl.constexpr, ASM: tl.constexpr,
 ):  # fmt: skip
     """The eight words of a block's low bits, a byte an element, in the order of activations."""
     if LOW == 8:
-        return four(low, live) + four(low + 4, live)
+        return words
     elif LOW == 2:  # noqa: RET505 - as above
-        w0, w1 = two(low, live)
         found = ()
         for field in tl.static_range(4):
-            found = found + (moved(w0, -2 * field, 0x03030303), moved(w1, -2 * field, 0x03030303))
+            found = found + (moved(words[0], -2 * field, 0x03030303),)
+            found = found + (moved(words[1], -2 * field, 0x03030303),)
         return found
-    elif TABLE:
-        words = four(low, live)
-        lows, highs = (), ()
-        for i in tl.static_range(4):
-            one, other = looked_up(words[i], T0, T1, T2, T3, ASM)
-            lows, highs = lows + (one,), highs + (other,)
-        return lows + highs
     else:
-        words = four(low, live)
         lows, highs = (), ()
         for i in tl.static_range(4):
-            lows = lows + (words[i] & 0x0F0F0F0F,)
-            highs = highs + (moved(words[i], -4, 0x0F0F0F0F),)
+            if TABLE:
+                one, other = looked_up(words[i], T0, T1, T2, T3, ASM)
+            else:
+                one, other = words[i] & 0x0F0F0F0F, moved(words[i], -4, 0x0F0F0F0F)
+            lows, highs = lows + (one,), highs + (other,)
         return lows + highs
 
 
 @triton.jit
-def with_high(codes, high, live, LOW: tl.constexpr, HIGH: tl.constexpr):
+def high_words(high, live, HIGH: tl.constexpr):
+    """Words of a block of the plane ``high``: one or two."""
+    if HIGH == 1:
+        return (tl.load(high, mask=live, other=0),)
+    else:  # noqa: RET505 - as above
+        return two(high, live)
+
+
+@triton.jit
+def with_high(codes, words, LOW: tl.constexpr, HIGH: tl.constexpr):
     """The eight words with the bits of the plane ``high`` above them."""
     found = ()
-    if HIGH == 1:
-        word = tl.load(high, mask=live, other=0)
-        for j in tl.static_range(8):
-            found = found + (codes[j] | moved(word, LOW - j, 0x01010101 << LOW),)
-    else:
-        words = two(high, live)
-        for j in tl.static_range(8):
+    for j in tl.static_range(8):
+        if HIGH == 1:
+            top = moved(words[0], LOW - j, 0x01010101 << LOW)
+        else:
             top = moved(words[j // 4], LOW - 2 * (j % 4), 0x03030303 << LOW)
-            found = found + (codes[j] | top,)
+        found = found + (codes[j] | top,)
     return found
 
 
@@ -91,28 +103,45 @@ def with_high(codes, high, live, LOW: tl.constexpr, HIGH: tl.constexpr):
 def as_float(entry, SCALE: tl.constexpr):
     """One entry of a plane of scales, float32; an exponent e is 2 ** (e - 128)."""
     if SCALE == "e8m0":
-        e = entry.to(tl.int32)
-        small = 0x00200000 << tl.minimum(e, 1)
-        return tl.where(e < 2, small, (e - 1) << 23).to(tl.float32, bitcast=True)
+        small = 0x00200000 << tl.minimum(entry, 1)
+        return tl.where(entry < 2, small, (entry - 1) << 23).to(tl.float32, bitcast=True)
     else:  # noqa: RET505 - as above
         return entry.to(tl.float32)
 
 
 @triton.jit
-def factors(
+def widened(entry):
+    """An entry in a register of its own: int32 or float32, without loss."""
+    if entry.dtype.is_int():
+        return entry.to(tl.int32)
+    else:  # noqa: RET505 - as above
+        return entry.to(tl.float32)
+
+
+@triton.jit
+def entries(
     plane, supers, row, block, live, unit, BLOCKS: tl.constexpr, GROUP: tl.constexpr,
-    SCALE: tl.constexpr, HAS_SUPER: tl.constexpr,
+    HAS_SUPER: tl.constexpr,
 ):  # fmt: skip
-    """Scales or minima of a block's two halves, float32: twice the same from 32 on."""
+    """Stored scales or minima of a block: one, or two where GROUP is 16; then what they go with."""
     if GROUP == 16:
         first, second = two(plane + row * (2 * BLOCKS) + block * 2, live)
-        first, second = as_float(first, SCALE), as_float(second, SCALE)
+        found = (widened(first), widened(second))
     else:
         at = row * (BLOCKS * 32 // GROUP) + (block * unit) // (GROUP // 32)
-        first = as_float(tl.load(plane + at, mask=live, other=0), SCALE)
-        second = first
+        found = (widened(tl.load(plane + at, mask=live, other=0)),)
     if HAS_SUPER:
         at = row * (BLOCKS // 8) + (block * unit) // 8
-        each = tl.load(supers + at, mask=live, other=0).to(tl.float32)
-        first, second = each * first, each * second
+        found = found + (widened(tl.load(supers + at, mask=live, other=0.0)),)
+    return found
+
+
+@triton.jit
+def factors(found, GROUP: tl.constexpr, SCALE: tl.constexpr, HAS_SUPER: tl.constexpr):
+    """Scales or minima of a block's two halves, float32; twice the same from groups of 32 on."""
+    count: tl.constexpr = 2 if GROUP == 16 else 1
+    first = as_float(found[0], SCALE)
+    second = as_float(found[count - 1], SCALE)
+    if HAS_SUPER:
+        first, second = found[count] * first, found[count] * second
     return first, second

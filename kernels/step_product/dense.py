@@ -6,6 +6,8 @@ A thread has RUN elements of K at a time: 16 bytes of the weight.
 import triton
 import triton.language as tl
 
+from kernels.dependent import begin
+
 
 @triton.jit
 def dense_tile(
@@ -49,8 +51,10 @@ def dense_rows(
     out, out_step, bias, rows, weight_rows, values, value_step, x_high, x_low, x_scales,
     BIAS: tl.constexpr, ADD: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr,
     RUN: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr, AXIS: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """out[r, n] = x[r] . weight[n] (+ bias[n], + out[r, n]) for ``rows`` rows, ROWS at most."""
+    begin(DEPENDENT)
     place = tl.program_id(0) * TILE + tl.arange(0, TILE)
     row = tl.minimum(place, weight_rows - 1).to(tl.int64)
     found = dense_tile(
@@ -74,8 +78,10 @@ def dense_experts(
     values, value_step, x_high, x_low, x_scales,
     CHOSEN: tl.constexpr, SHARED: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr,
     RUN: tl.constexpr, TILE: tl.constexpr, AXIS: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """out[r, a] = x . weight of expert chosen[r, a]; x is row r where SHARED, else the pair's."""
+    begin(DEPENDENT)
     pair = tl.program_id(1)
     r, a = pair // CHOSEN, pair % CHOSEN
     expert = tl.load(chosen + r * chosen_row + a * chosen_step).to(tl.int64)

@@ -3,14 +3,26 @@
 A program has TILE rows of a packed weight and goes over K in steps of STEP = 32 * warps blocks: a
 thread has one block of 32 of each row at a time, and all rows' activations of that block. Integer
 sums inside a group are exact; a thread adds its blocks in order of K, then threads are added. None
-of that depends on ROWS. Multiply-adds are written out: launches turn the compiler's own off.
+of that depends on ROWS. With AHEAD, what the planes hold of a step is loaded one step before, and
+of the first step before the kernel waits for its activations. Multiply-adds are written out:
+launches turn the compiler's own off.
 """
 
 import triton
 import triton.language as tl
 
+from kernels.dependent import let_next_start, wait_for_inputs
 from kernels.inline import dp4a, dp4a_unsigned
-from kernels.step_product.codes import factors, four, low_codes, two, with_high
+from kernels.step_product.codes import (
+    entries,
+    factors,
+    four,
+    high_words,
+    low_codes,
+    low_words,
+    two,
+    with_high,
+)
 
 
 @triton.jit
@@ -80,6 +92,26 @@ def block_values(
 
 
 @triton.jit
+def stored(
+    row, block, low, high, scales, supers, minima, super_minima, unit,
+    BLOCKS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
+    SCALE_SUPER: tl.constexpr, ADDED_SUPER: tl.constexpr, MINIMUM: tl.constexpr,
+):  # fmt: skip
+    """What the planes hold of a tile's blocks, as it is: low, high, scales, minima."""
+    live = block < BLOCKS
+    words = low_words(low + row * (BLOCKS * LOW) + block * LOW, live, LOW)
+    tops = words
+    if HIGH:
+        at = block * unit if HIGH == 1 else block * 2
+        tops = high_words(high + row * (BLOCKS * HIGH) + at, live, HIGH)
+    scale = entries(scales, supers, row, block, live, unit, BLOCKS, GROUP, SCALE_SUPER)
+    added = scale
+    if MINIMUM:
+        added = entries(minima, super_minima, row, block, live, unit, BLOCKS, GROUP, ADDED_SUPER)
+    return words, tops, scale, added
+
+
+@triton.jit
 def tile_product(
     row, x_row, rows, low, high, scales, supers, minima, super_minima,
     x_high, x_low, x_scales, x_sums, unit,
@@ -88,47 +120,58 @@ def tile_product(
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
-    PARTS: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
+    AHEAD: tl.constexpr, PARTS: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """Products of rows ``x_row`` .. with the weight's rows ``row`` [TILE]: ROWS of [TILE]."""
     x_high = x_high.to(tl.pointer_type(tl.int32), bitcast=True)
     x_low = x_low.to(tl.pointer_type(tl.int32), bitcast=True)
     row = tl.expand_dims(row, AXIS)
+    along = tl.expand_dims(tl.arange(0, STEP), 1 - AXIS)
     zero = tl.zeros((STEP, TILE) if AXIS == 0 else (TILE, STEP), dtype=tl.float32)
     sums = (zero,)
     for _ in tl.static_range(ROWS - 1):
         sums = sums + (zero,)
+    if AHEAD:
+        ahead = stored(
+            row, along, low, high, scales, supers, minima, super_minima, unit,
+            BLOCKS, LOW, HIGH, GROUP, SCALE_SUPER, ADDED_SUPER, MINIMUM,
+        )  # fmt: skip
+    wait_for_inputs(DEPENDENT)
     for start in tl.range(0, BLOCKS, STEP, loop_unroll_factor=UNROLL):
-        block = start + tl.expand_dims(tl.arange(0, STEP), 1 - AXIS)
+        block = start + along
         live = block < BLOCKS
-        codes = low_codes(
-            low + row * (BLOCKS * LOW) + block * LOW, live, LOW, TABLE, T0, T1, T2, T3, ASM
-        )
+        found = stored(
+            row, block + STEP if AHEAD else block, low, high, scales, supers, minima, super_minima,
+            unit, BLOCKS, LOW, HIGH, GROUP, SCALE_SUPER, ADDED_SUPER, MINIMUM,
+        )  # fmt: skip
+        if AHEAD:
+            words, tops, scale, added = ahead
+            ahead = found
+        else:
+            words, tops, scale, added = found
+        codes = low_codes(words, LOW, TABLE, T0, T1, T2, T3, ASM)
         if HIGH:
-            at = block * unit if HIGH == 1 else block * 2
-            codes = with_high(codes, high + row * (BLOCKS * HIGH) + at, live, LOW, HIGH)
-        scale = factors(scales, supers, row, block, live, unit, BLOCKS, GROUP, SCALE, SCALE_SUPER)
-        minimum = scale
+            codes = with_high(codes, tops, LOW, HIGH)
+        scale = factors(scale, GROUP, SCALE, SCALE_SUPER)
         if MINIMUM:
-            minimum = factors(
-                minima, super_minima, row, block, live, unit, BLOCKS, GROUP, ADDED, ADDED_SUPER
-            )
-        added = ()
+            added = factors(added, GROUP, ADDED, ADDED_SUPER)
+        new = ()
         for r in tl.static_range(ROWS):
             # Rows of a bucket that are not there are the last one again.
             at_row = tl.minimum(x_row + r, rows - 1) * BLOCKS
             value = block_values(
-                codes, scale, minimum, x_high + at_row * 8 + block * 8,
+                codes, scale, added, x_high + at_row * 8 + block * 8,
                 x_low + at_row * 8 + block * 8, x_sums + at_row * 2, block, live,
                 GROUP, OFFSET, MINIMUM, UNSIGNED, PARTS, ASM,
             )  # fmt: skip
             x_scale = tl.load(x_scales + at_row + block * unit, mask=live, other=0.0)
-            added = added + (tl.fma(value, x_scale, sums[r]),)
-        sums = added
-    found = (tl.sum(sums[0], axis=AXIS),)
+            new = new + (tl.fma(value, x_scale, sums[r]),)
+        sums = new
+    products = (tl.sum(sums[0], axis=AXIS),)
     for r in tl.static_range(1, ROWS):
-        found = found + (tl.sum(sums[r], axis=AXIS),)
-    return found
+        products = products + (tl.sum(sums[r], axis=AXIS),)
+    return products
 
 
 @triton.jit(do_not_specialize=["out_step", "rows", "unit"])
@@ -141,16 +184,18 @@ def packed_rows(
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
-    PARTS: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
+    AHEAD: tl.constexpr, PARTS: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """out[r, n] = x[r] . weight[n] (+ bias[n], + out[r, n]) for ``rows`` rows, ROWS at most."""
+    let_next_start(DEPENDENT)
     place = tl.program_id(0) * TILE + tl.arange(0, TILE)
     row = tl.minimum(place, weight_rows - 1).to(tl.int64)
     found = tile_product(
         row, 0, rows, low, high, scales, supers, minima, super_minima,
         x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, ROWS, TILE, UNROLL, LOW, HIGH, GROUP,
         SCALE, SCALE_SUPER, ADDED, ADDED_SUPER, OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3,
-        PARTS, ASM, AXIS,
+        AHEAD, PARTS, ASM, AXIS, DEPENDENT,
     )  # fmt: skip
     for r in tl.static_range(ROWS):
         to = out + r * out_step.to(tl.int64) + place
@@ -175,9 +220,12 @@ def packed_experts(
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
-    PARTS: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
+    AHEAD: tl.constexpr, PARTS: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """out[r, a] = x . weight of expert chosen[r, a]; x is row r where SHARED, else the pair's."""
+    let_next_start(DEPENDENT)
+    wait_for_inputs(DEPENDENT)
     pair = tl.program_id(1)
     r, a = pair // CHOSEN, pair % CHOSEN
     expert = tl.load(chosen + r * chosen_row + a * chosen_step).to(tl.int64)
@@ -187,7 +235,7 @@ def packed_experts(
         row, r if SHARED else pair, rows, low, high, scales, supers, minima, super_minima,
         x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, 1, TILE, UNROLL, LOW, HIGH, GROUP,
         SCALE, SCALE_SUPER, ADDED, ADDED_SUPER, OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3,
-        PARTS, ASM, AXIS,
+        AHEAD, PARTS, ASM, AXIS, False,
     )  # fmt: skip
     to = out + r.to(tl.int64) * out_row + a * out_expert + place
     tl.store(to, found[0], mask=place < weight_rows)

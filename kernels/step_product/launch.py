@@ -12,6 +12,7 @@ import torch
 import triton
 
 from kernels.checks import KernelShapeError
+from kernels.dependent import dependent
 from kernels.packed.layout import BLOCK, PackedLayout
 from kernels.packed.weight import DenseWeight, PackedWeight, Weight
 from kernels.rows import MOST_ROWS, QuantizedRows
@@ -32,11 +33,13 @@ class Configuration:
         tile: rows of the weight a program has.
         warps: of a program; a step of K is 32 blocks for each.
         unroll: steps of K that the compiler sees together.
+        ahead: the weight is loaded one step before it is needed.
     """
 
     tile: int
     warps: int
     unroll: int
+    ahead: bool = False
 
 
 def configuration(rows: int, weight_rows: int, columns: int) -> Configuration:
@@ -146,11 +149,13 @@ def _cut(x: QuantizedRows, weight: PackedWeight, cut: Configuration, parts: int)
         "STEP": WIDTH * cut.warps,
         "TILE": cut.tile,
         "UNROLL": cut.unroll,
+        "AHEAD": cut.ahead,
         "PARTS": parts,
         "ASM": x.high.is_cuda,
         "AXIS": THREADS_AXIS,
         "num_warps": cut.warps,
         "enable_fp_fusion": False,
+        **dependent(x.high.device),
         **layout_constants(weight.layout),
     }
 
@@ -191,4 +196,5 @@ def _dense_cut(weight: DenseWeight, cut: Configuration) -> dict[str, Any]:
         "AXIS": THREADS_AXIS,
         "num_warps": cut.warps,
         "enable_fp_fusion": False,
+        **dependent(weight.values.device),
     }

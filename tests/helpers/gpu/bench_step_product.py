@@ -1,7 +1,7 @@
 """What to time of the products of generated rows: real shapes, several configurations each.
 
-A name has packing, weight rows x columns, rows, and tile/warps/unroll where they are not the
-launch's own choice. Calls go round among buffers that the L2 cache does not hold together.
+A name has packing, weight rows x columns, rows, and tile/warps/unroll (a: ahead) where they are
+not the launch's own choice. Calls go round among buffers that the L2 cache does not hold together.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ ROUND_BYTES = 160_000_000
 
 MANY = (
     (1, 1, 1), (1, 1, 4), (2, 1, 1), (2, 1, 2), (4, 1, 1), (4, 1, 2), (8, 1, 1),
-    (2, 2, 1), (2, 2, 2), (4, 2, 1), (1, 4, 1), (2, 4, 1), (4, 4, 1),
+    (2, 2, 1), (4, 2, 1), (1, 4, 1), (2, 4, 1), (4, 4, 1),
+    (1, 1, 1, True), (2, 1, 1, True), (4, 1, 1, True), (2, 2, 1, True), (1, 4, 1, True),
 )  # fmt: skip
-SOME = ((1, 1, 2), (2, 1, 1), (4, 1, 1), (2, 2, 1), (1, 4, 1))
+SOME = ((1, 1, 2), (2, 1, 1), (4, 1, 1), (2, 2, 1), (1, 4, 1), (2, 1, 1, True), (1, 4, 1, True))
 FOR_ROWS = ((1, 1, 1), (2, 1, 1), (2, 4, 1))
-Cut = tuple[int, int, int]
+Cut = tuple[int, int, int] | tuple[int, int, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ def experts(packing: str, n: int, columns: int, *, shared: bool) -> Iterator[Ben
 
 def written(cut: Configuration | None) -> str:
     """A configuration in a name."""
-    return "own" if cut is None else f"{cut.tile}/{cut.warps}/{cut.unroll}"
+    return "own" if cut is None else f"{cut.tile}/{cut.warps}/{cut.unroll}" + "a" * cut.ahead
 
 
 def weight_bytes(weight: Weight) -> float:
