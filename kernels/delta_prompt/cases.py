@@ -39,7 +39,7 @@ class DeltaPromptCase:
     interpreted: bool = True
 
 
-_TINY = DeltaShape(1, 2, 16, 32)
+_TINY = DeltaShape(1, 1, 16, 32)
 CASES: Final = (
     DeltaPromptCase("one row", _TINY, 1),
     DeltaPromptCase("fewer rows than the tail has", DeltaShape(1, 1, 16, 32, 6), 2, torch.float32),

@@ -14,7 +14,7 @@ from kernels.delta_step.cases import DeltaShape
 from tests.helpers.gpu.delta_prompt import CASES, check, prompt
 from tests.helpers.gpu.delta_step import distance
 
-SMALL = DeltaPromptCase("small", DeltaShape(1, 2, 16, 32), 70)
+SMALL = DeltaPromptCase("small", DeltaShape(1, 1, 16, 32), 70)
 
 
 def made(case: DeltaPromptCase = SMALL) -> DeltaPromptInputs:
@@ -34,7 +34,7 @@ def test_rows_have_the_bits_that_they_have_before_others() -> None:
 
 
 def test_a_row_changes_none_before_it_and_every_one_after_it() -> None:
-    inputs = made()
+    inputs = made(replace(SMALL, shift=-6.0))
     before = prompt(inputs, 70).out
     inputs.mixed[20] += 1
     after = prompt(inputs, 70).out
@@ -69,7 +69,7 @@ def test_pieces_that_the_scratch_holds_change_no_bit() -> None:
 def test_other_shapes_are_refused() -> None:
     inputs = made()
     for wrong in (
-        replace(inputs, beta=inputs.beta[:, :1]),
+        replace(inputs, beta=inputs.beta[:, :0]),
         replace(inputs, slot=3),
         replace(inputs, states=inputs.states.double()),
         replace(inputs, memory=inputs.memory[: prompt_scratch_bytes(64, inputs.weights)]),
