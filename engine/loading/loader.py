@@ -20,7 +20,7 @@ from engine.checkpoint.source import CheckpointSource
 from engine.config import Compute, EngineConfig
 from engine.device import device_facts
 from engine.errors import DeviceLost, MemoryRefused
-from engine.loading.choice import Choice, choose, without
+from engine.gpu.cards.choice import Choice, choose, without
 from engine.loading.head import without_copy
 from engine.loading.inspection import inspect_checkpoint
 from engine.loading.loaded import LoadedModel
@@ -177,7 +177,7 @@ class CheckpointLoader:
         card: GpuCard,
     ) -> _Fitting:
         """Raises DeviceLost where torch cannot use the card, MemoryRefused if it is small."""
-        device = importlib.import_module("engine.gpu.driver").device_of(card)
+        device = importlib.import_module("engine.gpu.cards.driver").device_of(card)
         spends = wish.spends_headroom
         there = self._with_card(machine, card, spends_headroom=spends)
         plan = loadable(place(source, spec, wish, there, wide=False))

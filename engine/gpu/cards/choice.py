@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.config import Compute, Device, EngineConfig
-from engine.gpu.limits import unsupported_by_gpu, unsupported_card
+from engine.gpu.cards.limits import unsupported_by_gpu, unsupported_card
 from engine.memory.gpus import GpuCard
 from engine.models.spec import ModelSpec
 
