@@ -36,6 +36,8 @@ from typing import Final
 BLOCK: Final = 32
 """Elements of a block; a row of a packed weight is whole blocks."""
 SUPER_BLOCK: Final = 256
+ALIGNMENT: Final = 256
+"""Bytes at whose multiples a plane begins."""
 
 
 class ScaleKind(Enum):
@@ -129,6 +131,26 @@ _TABLE = (
 
 LAYOUTS: Mapping[str, PackedLayout] = MappingProxyType({each.name: each for each in _TABLE})
 """By the name of the GGUF format that is packed so."""
+
+
+def packed_bytes(layout: PackedLayout, rows: int, columns: int) -> int:
+    """Bytes of the buffer for such a weight, the planes' alignment included."""
+    return sum(aligned(size) for size in plane_bytes(layout, rows, columns))
+
+
+def plane_bytes(layout: PackedLayout, rows: int, columns: int) -> list[int]:
+    """Of low, high, scales, supers, minima and super_minima; 0 for a plane that is not there."""
+    groups, supers = columns // layout.group, columns // SUPER_BLOCK
+    sizes = [columns // BLOCK * 4 * bits for bits in (layout.low_bits, layout.high_bits)]
+    for kind in (layout.scale, layout.minimum):
+        sizes.append(0 if kind is None else groups * kind.entry_bytes)
+        sizes.append(2 * supers if kind is not None and kind.has_super else 0)
+    return [rows * size for size in sizes]
+
+
+def aligned(size: int) -> int:
+    """Bytes up to where the next plane may begin."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def mlx_layout(bits: int, group: int, scale: ScaleKind) -> PackedLayout | None:

@@ -8,10 +8,8 @@ from typing import Final
 import torch
 
 from kernels.checks import KernelShapeError
-from kernels.packed.layout import BLOCK, SUPER_BLOCK, PackedLayout, ScaleKind
-
-ALIGNMENT: Final = 256
-"""Bytes at whose multiples a plane begins."""
+from kernels.packed.layout import PackedLayout, ScaleKind, aligned, plane_bytes
+from kernels.packed.layout import packed_bytes as packed_bytes
 
 DTYPES: Final = {
     ScaleKind.F16: torch.float16,
@@ -66,11 +64,6 @@ class DenseWeight:
 Weight = PackedWeight | DenseWeight
 
 
-def packed_bytes(layout: PackedLayout, rows: int, columns: int) -> int:
-    """Bytes of the buffer for such a weight, the planes' alignment included."""
-    return sum(_aligned(size) for size in _plane_bytes(layout, rows, columns))
-
-
 def packed_views(
     buffer: torch.Tensor, layout: PackedLayout, rows: int, columns: int
 ) -> PackedWeight:
@@ -83,22 +76,13 @@ def packed_views(
         raise KernelShapeError(f"{buffer.numel():,} bytes are too few for {rows} x {columns}.")
     found: list[torch.Tensor | None] = []
     at = 0
-    for size, dtype in zip(_plane_bytes(layout, rows, columns), _dtypes(layout), strict=True):
+    for size, dtype in zip(plane_bytes(layout, rows, columns), _dtypes(layout), strict=True):
         plane = buffer[at : at + size].view(dtype).view(rows, -1) if size else None
         found.append(plane)
-        at += _aligned(size)
+        at += aligned(size)
     low, high, scales, supers, minima, super_minima = found
     assert low is not None and scales is not None
     return PackedWeight(layout, rows, columns, low, high, scales, supers, minima, super_minima)
-
-
-def _plane_bytes(layout: PackedLayout, rows: int, columns: int) -> list[int]:
-    groups, supers = columns // layout.group, columns // SUPER_BLOCK
-    sizes = [columns // BLOCK * 4 * bits for bits in (layout.low_bits, layout.high_bits)]
-    for kind in (layout.scale, layout.minimum):
-        sizes.append(0 if kind is None else groups * kind.entry_bytes)
-        sizes.append(2 * supers if kind is not None and kind.has_super else 0)
-    return [rows * size for size in sizes]
 
 
 def _dtypes(layout: PackedLayout) -> list[torch.dtype]:
@@ -106,7 +90,3 @@ def _dtypes(layout: PackedLayout) -> list[torch.dtype]:
     for kind in (layout.scale, layout.minimum):
         found += [torch.uint8 if kind is None else DTYPES[kind], torch.float16]
     return found
-
-
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
