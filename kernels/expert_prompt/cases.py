@@ -73,7 +73,6 @@ def build(
     experts = torch.randint(0, case.experts, (pairs,), generator=generator, device=device)
     if case.skewed:
         experts = torch.where(experts < case.experts // 2, case.experts - 1, experts)
-    starts = torch.zeros(case.experts + 1, dtype=torch.int32, device=device)
-    starts[1:] = torch.bincount(experts, minlength=case.experts).cumsum(0)
+    starts = (experts[:, None] < torch.arange(case.experts + 1, device=device)).sum(0).int()
     order = torch.argsort(experts, stable=True).int()
     return ExpertPromptInputs(x.bfloat16()[:, : case.columns], weight, experts, order, starts)

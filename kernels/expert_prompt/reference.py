@@ -14,8 +14,11 @@ def products(
         experts: [pairs], the expert of each.
     """
     found = torch.empty(len(experts), weight.shape[1], dtype=torch.float64, device=x.device)
-    rows = torch.arange(len(experts), device=x.device) // rows_per_pair
-    for expert in range(len(weight)):
-        pairs = (experts == expert).nonzero().flatten()
-        found[pairs] = x[rows[pairs]].double() @ weight[expert].double().T
+    order = torch.argsort(experts, stable=True)
+    first = 0
+    for expert, each in enumerate(weight):
+        count = int((experts == expert).sum())
+        pairs = order[first : first + count]
+        found[pairs] = x[pairs // rows_per_pair].double() @ each.double().T
+        first += count
     return found

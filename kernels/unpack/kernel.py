@@ -173,6 +173,4 @@ def dense_rows_kernel(
     at = tl.program_id(1) * TILE + tl.arange(0, TILE)
     inside = at < columns
     found = tl.load(table + number.to(tl.int64) * table_stride + at, mask=inside, other=0)
-    tl.store(
-        out + row.to(tl.int64) * out_stride + at, found.to(tl.float32) * gain, mask=inside
-    )
+    tl.store(out + row.to(tl.int64) * out_stride + at, found.to(tl.float32) * gain, mask=inside)

@@ -1,0 +1,147 @@
+"""What to time of prompt rows' products, of unpacking and of experts: real shapes.
+
+A name has rows, outputs x columns, and the tile where it is not the launch's own choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from kernels.expert_prompt.launch import HOPPER as EXPERT_TILES
+from kernels.expert_prompt.launch import expert_prompt
+from kernels.prompt_product.launch import HOPPER, Tile, prompt_product
+from kernels.step_product.cases import random_weight
+from kernels.unpack.launch import unpack, unpack_rows
+
+Bench = tuple[str, Callable[[], object], float, float]
+DEVICE = torch.device("cuda")
+TRIED = (
+    *HOPPER,
+    Tile(256, 128, 64, 8, 3, 1.0),
+    Tile(128, 256, 64, 8, 4, 1.0),
+    Tile(128, 256, 32, 8, 5, 1.0),
+    Tile(128, 256, 128, 8, 2, 1.0),
+    Tile(128, 128, 64, 8, 3, 1.0),
+    Tile(128, 128, 64, 4, 4, 1.0),
+)
+ALL_TILES = (
+    (2_048, 34_816, 5_120),
+    (8_192, 5_120, 17_408),
+    (512, 34_816, 5_120),
+    (64, 5_120, 5_120),
+)
+SHAPES = (
+    (8_192, 34_816, 5_120), (8_192, 24_576, 4_096), (8_192, 4_096, 12_288), (8_192, 10_240, 5_120),
+    (2_048, 5_120, 17_408), (2_048, 24_576, 4_096), (2_048, 4_096, 12_288), (2_048, 10_240, 5_120),
+    (512, 5_120, 17_408), (512, 24_576, 4_096), (512, 4_096, 12_288), (128, 24_576, 4_096),
+    (8_192, 2_560, 9_216), (8_192, 18_432, 2_560), (8_192, 1_024, 3_584), (8_192, 7_168, 1_024),
+)  # fmt: skip
+UNPACKED = (
+    ("q4_k", 34_816, 5_120), ("q6_k", 5_120, 17_408), ("q4_k", 4_096, 4_096),
+    ("q8_0", 24_576, 4_096), ("q5_k", 10_240, 5_120), ("q3_k", 10_240, 5_120),
+    ("q2_k", 10_240, 5_120), ("iq4_xs", 10_240, 5_120), ("mlx4_64_bf16", 10_240, 5_120),
+)  # fmt: skip
+EXPERTS = 256
+ACTIVE = 8
+
+
+def benches() -> Iterator[Bench]:
+    """Unpacking, products, routers, experts."""
+    for packing, rows, columns in UNPACKED:
+        yield unpacking(packing, rows, columns)
+    yield embedding()
+    for shape in ALL_TILES:
+        for tile in TRIED:
+            yield product(*shape, tile)
+    for shape in SHAPES:
+        yield product(*shape, None)
+    yield adding(8_192, 5_120, 17_408)
+    for rows in (512, 4_096):
+        yield router(rows, 256, 2_048)
+    for rows in (512, 4_096):
+        for tile in EXPERT_TILES:
+            yield experts(rows, 512, 2_048, tile, shared=True)
+            yield experts(rows, 2_048, 512, tile, shared=False)
+
+
+def halves(*shape: int) -> torch.Tensor:
+    """Random bfloat16 as activations and weights are."""
+    return torch.randn(shape, device=DEVICE).bfloat16() * 0.1
+
+
+def unpacking(packing: str, rows: int, columns: int) -> Bench:
+    """A whole weight; what is written is larger than the L2 cache."""
+    weight = random_weight(packing, rows, columns, DEVICE, torch.Generator(DEVICE))
+    out = torch.empty(rows, columns, dtype=torch.bfloat16, device=DEVICE)
+    assert not hasattr(weight, "values")
+    planes = (weight.low, weight.high, weight.scales, weight.minima)
+    read = sum(each.numel() * each.element_size() for each in planes if each is not None)
+    name = f"unpack {packing} {rows}x{columns}"
+    return name, lambda: unpack(weight, 0, out), float(read + 2 * out.numel()), 0.0
+
+
+def embedding() -> Bench:
+    """A chunk's rows of an embedding."""
+    weight = random_weight("q4_k", 100_000, 5_120, DEVICE, torch.Generator(DEVICE))
+    ids = torch.randint(0, 100_000, (2_048,), dtype=torch.int32, device=DEVICE)
+    out = torch.empty(2_048, 5_120, device=DEVICE)
+    moved = 4.6 * out.numel()
+    return "rows of an embedding 2048x5120", lambda: unpack_rows(weight, ids, out, 1.0), moved, 0.0
+
+
+def product(rows: int, outputs: int, columns: int, tile: Tile | None) -> Bench:
+    """One product with one tile."""
+    x, weight = halves(rows, columns), halves(outputs, columns)
+    out = torch.empty(rows, outputs, dtype=torch.bfloat16, device=DEVICE)
+    name = f"product {rows} x {outputs}x{columns} {label(tile)}"
+    moved = 2.0 * (x.numel() + weight.numel() + out.numel())
+    flops = 2.0 * rows * outputs * columns
+    return name, lambda: prompt_product(x, weight, out, tile=tile), moved, flops
+
+
+def adding(rows: int, outputs: int, columns: int) -> Bench:
+    """A product that is added to float32."""
+    x, weight = halves(rows, columns), halves(outputs, columns)
+    out = torch.zeros(rows, outputs, device=DEVICE)
+    moved = 2.0 * (x.numel() + weight.numel()) + 8.0 * out.numel()
+    flops = 2.0 * rows * outputs * columns
+    name = f"added product {rows} x {outputs}x{columns}"
+    return name, lambda: prompt_product(x, weight, out, add=True), moved, flops
+
+
+def router(rows: int, outputs: int, columns: int) -> Bench:
+    """A product in float32."""
+    x, weight = halves(rows, columns).float(), halves(outputs, columns).float()
+    out = torch.empty(rows, outputs, device=DEVICE)
+    moved = 4.0 * (x.numel() + weight.numel() + out.numel())
+    flops = 2.0 * rows * outputs * columns
+    name = f"router {rows} x {outputs}x{columns}"
+    return name, lambda: prompt_product(x, weight, out), moved, flops
+
+
+def experts(rows: int, outputs: int, columns: int, tile: Tile, *, shared: bool) -> Bench:
+    """Products of rows with eight of 256 experts each."""
+    pairs = rows * ACTIVE
+    x = halves(rows if shared else pairs, columns)
+    weight = halves(EXPERTS, outputs, columns)
+    chosen = torch.rand(rows, EXPERTS, device=DEVICE).topk(ACTIVE).indices.flatten()
+    order = torch.argsort(chosen, stable=True).int()
+    starts = (chosen[:, None] < torch.arange(EXPERTS + 1, device=DEVICE)).sum(0).int()
+    out = torch.empty(pairs, outputs, dtype=torch.bfloat16, device=DEVICE)
+    each = ACTIVE if shared else 1
+    moved = 2.0 * (pairs * columns + weight.numel() + out.numel())
+    return (
+        f"experts {rows} rows x {outputs}x{columns} {label(tile)}",
+        lambda: expert_prompt(x, weight, order, starts, out, rows_per_pair=each, tile=tile),
+        moved,
+        2.0 * pairs * outputs * columns,
+    )
+
+
+def label(tile: Tile | None) -> str:
+    """Rows x columns x depth, warps, stages."""
+    if tile is None:
+        return "chosen"
+    return f"{tile.rows}x{tile.columns}x{tile.depth}w{tile.warps}s{tile.stages}"
