@@ -7,6 +7,8 @@ highest.
 import triton
 import triton.language as tl
 
+from kernels.dependent import begin
+
 NAN: tl.constexpr = tl.constexpr(0x7FFFFFFF)
 LOWEST: tl.constexpr = tl.constexpr(-0x80000000)
 
@@ -58,8 +60,9 @@ def tanh(values):
 
 
 @triton.jit
-def soft_cap_kernel(logits, vocabulary, stride, cap, TILE: tl.constexpr):
+def soft_cap_kernel(logits, vocabulary, stride, cap, TILE: tl.constexpr, DEPENDENT: tl.constexpr):
     """``cap * tanh(logits / cap)`` in place."""
+    begin(DEPENDENT)
     at = tl.program_id(1) * TILE + tl.arange(0, TILE)
     inside = at < vocabulary
     place = logits + tl.program_id(0).to(tl.int64) * stride + at

@@ -25,6 +25,7 @@ from typing import Final
 import torch
 
 from kernels.checks import KernelShapeError
+from kernels.dependent import dependent
 from kernels.draw.kernel import (
     best_kernel,
     bound_kernel,
@@ -74,7 +75,13 @@ def soft_cap(logits: torch.Tensor, cap: float) -> None:
     """``cap * tanh(logits / cap)`` in place: [rows, vocabulary] float32, any row stride."""
     rows, vocabulary = _checked(logits)
     soft_cap_kernel[(rows, tile_count(vocabulary))](
-        logits, vocabulary, logits.stride(0), cap, TILE=TILE, num_warps=WARPS
+        logits,
+        vocabulary,
+        logits.stride(0),
+        cap,
+        TILE=TILE,
+        num_warps=WARPS,
+        **dependent(logits.device),
     )
 
 

@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from kernels.dependent import begin
 from kernels.quantize import narrowed, store_quantized
 
 # 2 * sqrt(2 / pi), and 0.044715 times that.
@@ -41,8 +42,10 @@ def gated_step_kernel(
     up_stride,
     GELU: tl.constexpr,
     TILE: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):
     """The gated tile as codes."""
+    begin(DEPENDENT)
     row = tl.program_id(0)
     first = tl.program_id(1) * TILE
     at = first + tl.arange(0, TILE)
@@ -73,9 +76,18 @@ def gated_prompt_kernel(
 
 @triton.jit
 def add_gated_kernel(
-    x, value, gate, columns, x_stride, value_stride, gate_stride, TILE: tl.constexpr
+    x,
+    value,
+    gate,
+    columns,
+    x_stride,
+    value_stride,
+    gate_stride,
+    TILE: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):
     """``x += value * sigmoid(gate)``, one gate a row."""
+    begin(DEPENDENT)
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * TILE + tl.arange(0, TILE)
     inside = at < columns

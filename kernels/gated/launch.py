@@ -7,6 +7,7 @@ from typing import Final
 import torch
 
 from kernels.checks import KernelShapeError
+from kernels.dependent import dependent
 from kernels.gated.kernel import add_gated_kernel, gated_prompt_kernel, gated_step_kernel
 from kernels.packed.layout import BLOCK
 from kernels.rows import QuantizedRows
@@ -47,6 +48,7 @@ def gated_step(
         GELU=activation == "gelu_tanh",
         TILE=STEP_TILE,
         num_warps=WARPS,
+        **dependent(gate.device),
     )
 
 
@@ -95,6 +97,7 @@ def add_gated(x: torch.Tensor, value: torch.Tensor, gate: torch.Tensor) -> None:
         gate.stride(0),
         TILE=ADD_TILE,
         num_warps=WARPS,
+        **dependent(x.device),
     )
 
 

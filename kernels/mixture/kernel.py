@@ -7,6 +7,8 @@ which programs run.
 import triton
 import triton.language as tl
 
+from kernels.dependent import begin
+
 
 @triton.jit
 def route_kernel(
@@ -18,12 +20,14 @@ def route_kernel(
     EXPERTS: tl.constexpr,
     WIDTH: tl.constexpr,
     ACTIVE: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):
     """One row: softmax, the ACTIVE likeliest, their weights; by ascending expert.
 
     A likelihood's bits and then its lower index make one whole number, so that no two experts are
     equal; a NaN counts as the likeliest.
     """
+    begin(DEPENDENT)
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, WIDTH)
     inside = at < EXPERTS
@@ -106,8 +110,10 @@ def sum_kernel(
     x_stride,
     ACTIVE: tl.constexpr,
     TILE: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):
     """``x += sum over a of weights[a] * parts[a]`` of one tile of a row, a ascending."""
+    begin(DEPENDENT)
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * TILE + tl.arange(0, TILE)
     inside = at < columns

@@ -7,6 +7,7 @@ from typing import Final
 import torch
 
 from kernels.checks import KernelShapeError
+from kernels.dependent import dependent
 from kernels.mixture.kernel import count_kernel, place_kernel, route_kernel, sum_kernel
 from kernels.mixture.sizes import BLOCK_PAIRS, count_words
 
@@ -52,6 +53,7 @@ def route(
         WIDTH=_power(experts),
         ACTIVE=active,
         num_warps=ROUTE_WARPS,
+        **dependent(logits.device),
     )
 
 
@@ -117,6 +119,7 @@ def sum_experts(parts: torch.Tensor, weights: torch.Tensor, x: torch.Tensor) -> 
         ACTIVE=active,
         TILE=SUM_TILE,
         num_warps=SUM_WARPS,
+        **dependent(x.device),
     )
 
 

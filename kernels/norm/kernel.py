@@ -7,22 +7,27 @@ length alone. Tensors that are not wanted are None.
 import triton
 import triton.language as tl
 
+from kernels.dependent import let_next_start, wait_for_inputs
 from kernels.quantize import narrowed, store_quantized
 
 
 @triton.jit
-def normed(values, weight, at, inside, columns, eps):
-    """RMS norm of one row; ``values`` are zero where not ``inside``."""
+def vector(weight, at, inside):
+    """A norm's weight, or None."""
+    return None if weight is None else tl.load(weight + at, mask=inside, other=0.0)
+
+
+@triton.jit
+def normed(values, factors, columns, eps):
+    """RMS norm of one row; ``values`` are zero beyond it."""
     mean = tl.sum(values * values, axis=0) / columns
     result = values * tl.math.div_rn(1.0, tl.math.sqrt_rn(mean + eps))
-    if weight is not None:
-        result = result * tl.load(weight + at, mask=inside, other=0.0)
-    return result
+    return result if factors is None else result * factors
 
 
 @triton.jit
 def residual(
-    x, added, added_weight, row, at, inside, columns, x_stride, added_stride, added_eps, scale
+    x, added, added_factors, row, at, inside, columns, x_stride, added_stride, added_eps, scale
 ):
     """One row of the residual after what is added and the scale; stored where it changed."""
     place = x + row.to(tl.int64) * x_stride + at
@@ -30,8 +35,8 @@ def residual(
     if added is not None:
         gain = tl.load(added + row.to(tl.int64) * added_stride + at, mask=inside, other=0.0)
         gain = gain.to(tl.float32)
-        if added_weight is not None:
-            gain = normed(gain, added_weight, at, inside, columns, added_eps)
+        if added_factors is not None:
+            gain = normed(gain, added_factors, columns, added_eps)
         values += gain
     if scale is not None:
         values *= scale
@@ -59,15 +64,20 @@ def norm_step_kernel(
     added_eps,
     scale,
     WIDTH: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):
     """Residual, norm, and the norm as QuantizedRows, as float32, or both."""
+    let_next_start(DEPENDENT)
     row = tl.program_id(0)
     at = tl.arange(0, WIDTH)
     inside = at < columns
+    factors = vector(weight, at, inside)
+    added_factors = vector(added_weight, at, inside)
+    wait_for_inputs(DEPENDENT)
     values = residual(
-        x, added, added_weight, row, at, inside, columns, x_stride, added_stride, added_eps, scale
+        x, added, added_factors, row, at, inside, columns, x_stride, added_stride, added_eps, scale
     )
-    result = normed(values, weight, at, inside, columns, eps)
+    result = normed(values, factors, columns, eps)
     if plain is not None:
         tl.store(plain + row.to(tl.int64) * plain_stride + at, result, mask=inside)
     if high is not None:
@@ -96,10 +106,12 @@ def norm_prompt_kernel(
     row = tl.program_id(0)
     at = tl.arange(0, WIDTH)
     inside = at < columns
+    factors = vector(weight, at, inside)
+    added_factors = vector(added_weight, at, inside)
     values = residual(
-        x, added, added_weight, row, at, inside, columns, x_stride, added_stride, added_eps, scale
+        x, added, added_factors, row, at, inside, columns, x_stride, added_stride, added_eps, scale
     )
-    result = normed(values, weight, at, inside, columns, eps)
+    result = normed(values, factors, columns, eps)
     if plain is not None:
         tl.store(plain + row.to(tl.int64) * plain_stride + at, result, mask=inside)
     if out is not None:

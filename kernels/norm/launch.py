@@ -7,6 +7,7 @@ from typing import Final
 import torch
 
 from kernels.checks import KernelShapeError
+from kernels.dependent import dependent
 from kernels.norm.kernel import norm_prompt_kernel, norm_step_kernel
 from kernels.packed.layout import BLOCK
 from kernels.rows import QuantizedRows
@@ -64,6 +65,7 @@ def norm_step(
         None if scale == 1.0 else scale,
         WIDTH=width,
         num_warps=_warps(width),
+        **dependent(x.device),
     )
 
 

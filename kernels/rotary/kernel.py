@@ -7,6 +7,7 @@ turns do. Cosine and sine are polynomials over an eighth of a turn, the same on 
 import triton
 import triton.language as tl
 
+from kernels.dependent import begin
 from kernels.quantize import narrowed
 
 PAGE_ROWS: tl.constexpr = tl.constexpr(256)
@@ -169,12 +170,14 @@ def rotary_kernel(
     VALUE_NORMED: tl.constexpr,
     FORMAT: tl.constexpr,
     ROWS: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):
     """Heads of q to ``out``, of k and v to their rows' pages.
 
     Positions are a tensor, one a row, or None: consecutive from ``position``. A row without a page
     (an id below 0, or a position below 0) is not stored.
     """
+    begin(DEPENDENT)
     head = tl.program_id(1)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     at = tl.arange(0, WIDTH)[None, :]

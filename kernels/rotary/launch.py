@@ -8,6 +8,7 @@ from typing import Final
 import torch
 
 from kernels.checks import KernelShapeError
+from kernels.dependent import dependent
 from kernels.rotary.kernel import rotary_kernel
 
 PAGE_ROWS: Final = 256
@@ -172,6 +173,7 @@ def _launch(
         FORMAT=0 if scales is None else 1,
         ROWS=tile_rows,
         num_warps=min(MOST_WARPS, max(1, tile_rows * width // per_warp)),
+        **(dependent(source.device) if tile_rows == 1 else {"DEPENDENT": False}),
     )
 
 
