@@ -9,7 +9,8 @@ With G = cumulative g of a block's rows and D_ij = exp(G_i - G_j) for i >= j, el
 ``convolve_heads`` and ``solve_blocks`` do what needs no state, for all blocks at once;
 ``advance_blocks`` goes through the blocks with the state in registers; ``finish_rows`` takes the
 gated norm. Matrix products read float16, whose 11 bits are those of tf32, and add in float32;
-everything else is float32. Rows beyond the last are zeros that decay nothing and add nothing, so
+everything else is float32. Values and states stay far below 65,504 in trained models; what passes
+it becomes NaN, for all to see. Rows beyond the last are zeros that decay nothing and add nothing, so
 that a row has the bits it has in a full block.
 """
 
@@ -20,14 +21,6 @@ from kernels.delta_step.kernel import key_head, sigmoid, silu, softplus
 from kernels.quantize import narrowed
 
 BLOCK: tl.constexpr = tl.constexpr(64)
-LARGEST_HALF: tl.constexpr = tl.constexpr(65504.0)
-
-
-@triton.jit
-def half(x):
-    """Float16, the largest where a number is beyond; NaN stays."""
-    x = tl.maximum(x, -LARGEST_HALF, propagate_nan=tl.PropagateNan.ALL)
-    return tl.minimum(x, LARGEST_HALF, propagate_nan=tl.PropagateNan.ALL).to(tl.float16)
 
 
 @triton.jit
@@ -119,7 +112,7 @@ def convolve_heads(
         )
         start = values + tl.cast(begin, tl.int64) * values_row
         places = start + (line * values_row)[:, None] + along[None, :]
-        tl.store(places, half(x), mask=(begin + line < rows)[:, None])
+        tl.store(places, x.to(tl.float16), mask=(begin + line < rows)[:, None])
         if at % BLOCK == 0:
             store_gates(
                 beta, beta_row, alpha, alpha_row, decay, time_bias, gates,
@@ -192,11 +185,15 @@ def block_rule(state, query, key, inverted, mixing, value, share, kept, ahead, w
     Args:
         share, kept, ahead: b, exp(G) and exp(G_last - G) of each row; ``whole`` is exp(G_last).
     """
-    before = half(state)
-    fresh = share[:, None] * (value - kept[:, None] * tl.dot(key, before))
-    change = tl.dot(inverted, half(fresh))
-    found = kept[:, None] * tl.dot(query, before) + tl.dot(mixing, half(change))
-    state = tl.dot(tl.trans(key), half(ahead[:, None] * change), state * whole)
+    before = state.to(tl.float16)
+    # Products whose inputs are ready at one time stand together: they are awaited together.
+    held = tl.dot(key, before)
+    read = tl.dot(query, before)
+    fresh = share[:, None] * (value - kept[:, None] * held)
+    change = tl.dot(inverted, fresh.to(tl.float16))
+    coming = (ahead[:, None] * change).to(tl.float16)
+    found = tl.dot(mixing, change.to(tl.float16), kept[:, None] * read)
+    state = tl.dot(tl.trans(key), coming, state * whole)
     return state, found
 
 
@@ -246,7 +243,7 @@ def advance_blocks(
         state, found = block_rule(
             state, query, key, inverted, mixing, value, share, kept, ahead, whole
         )
-        tl.store(spot, half(found), mask=inside)
+        tl.store(spot, found.to(tl.float16), mask=inside)
     tl.store(place, state)
 
 
