@@ -15,10 +15,19 @@ from kernels.inline import looked_up
 
 
 @triton.jit
-def four(words, live):
+def one(entry, live, MASKED: tl.constexpr):
+    """What a pointer points to; 0 where MASKED and not ``live``."""
+    if MASKED:
+        return tl.load(entry, mask=live, other=0)
+    else:  # noqa: RET505 - Triton follows a constexpr branch only so
+        return tl.load(entry)
+
+
+@triton.jit
+def four(words, live, MASKED: tl.constexpr):
     """Four int32 words from each pointer on: four tiles."""
     each = words[:, :, None] + tl.arange(0, 4)[None, None, :]
-    found = tl.load(each, mask=live[:, :, None], other=0)
+    found = one(each, live[:, :, None], MASKED)
     even, odd = tl.split(tl.reshape(found, (found.shape[0], found.shape[1], 2, 2)))
     first, third = tl.split(even)
     second, fourth = tl.split(odd)
@@ -26,10 +35,10 @@ def four(words, live):
 
 
 @triton.jit
-def two(entries, live):
+def two(entries, live, MASKED: tl.constexpr):
     """Two entries from each pointer on: two tiles."""
     each = entries[:, :, None] + tl.arange(0, 2)[None, None, :]
-    return tl.split(tl.load(each, mask=live[:, :, None], other=0))
+    return tl.split(one(each, live[:, :, None], MASKED))
 
 
 @triton.jit
@@ -37,19 +46,19 @@ def moved(word, LEFT: tl.constexpr, MASK: tl.constexpr):
     """Bits of a word, moved and masked; to the right where LEFT is below 0."""
     if LEFT >= 0:
         return (word << LEFT) & MASK
-    else:  # noqa: RET505 - Triton follows a constexpr branch only so
+    else:  # noqa: RET505 - as above
         return (word >> -LEFT) & MASK
 
 
 @triton.jit
-def low_words(low, live, LOW: tl.constexpr):
+def low_words(low, live, LOW: tl.constexpr, MASKED: tl.constexpr):
     """Words of a block of the plane ``low``: two, four or eight."""
     if LOW == 8:
-        return four(low, live) + four(low + 4, live)
+        return four(low, live, MASKED) + four(low + 4, live, MASKED)
     elif LOW == 4:  # noqa: RET505 - as above
-        return four(low, live)
+        return four(low, live, MASKED)
     else:
-        return two(low, live)
+        return two(low, live, MASKED)
 
 
 @triton.jit
@@ -78,12 +87,12 @@ def low_codes(
 
 
 @triton.jit
-def high_words(high, live, HIGH: tl.constexpr):
+def high_words(high, live, HIGH: tl.constexpr, MASKED: tl.constexpr):
     """Words of a block of the plane ``high``: one or two."""
     if HIGH == 1:
-        return (tl.load(high, mask=live, other=0),)
+        return (one(high, live, MASKED),)
     else:  # noqa: RET505 - as above
-        return two(high, live)
+        return two(high, live, MASKED)
 
 
 @triton.jit
@@ -120,19 +129,20 @@ def widened(entry):
 
 @triton.jit
 def entries(
-    plane, supers, row, block, live, unit, BLOCKS: tl.constexpr, GROUP: tl.constexpr,
-    HAS_SUPER: tl.constexpr,
+    plane, supers, start, live, GROUP: tl.constexpr, HAS_SUPER: tl.constexpr,
+    MASKED: tl.constexpr,
 ):  # fmt: skip
-    """Stored scales or minima of a block: one, or two where GROUP is 16; then what they go with."""
+    """Stored scales or minima of a block: one, or two where GROUP is 16; then what they go with.
+
+    ``plane`` and ``supers`` point to those of the first step's blocks, ``start`` is a whole step.
+    """
     if GROUP == 16:
-        first, second = two(plane + row * (2 * BLOCKS) + block * 2, live)
+        first, second = two(plane + start * 2, live, MASKED)
         found = (widened(first), widened(second))
     else:
-        at = row * (BLOCKS * 32 // GROUP) + (block * unit) // (GROUP // 32)
-        found = (widened(tl.load(plane + at, mask=live, other=0)),)
+        found = (widened(one(plane + start // (GROUP // 32), live, MASKED)),)
     if HAS_SUPER:
-        at = row * (BLOCKS // 8) + (block * unit) // 8
-        found = found + (widened(tl.load(supers + at, mask=live, other=0.0)),)
+        found = found + (widened(one(supers + start // 8, live, MASKED)),)
     return found
 
 

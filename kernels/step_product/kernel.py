@@ -20,6 +20,7 @@ from kernels.step_product.codes import (
     high_words,
     low_codes,
     low_words,
+    one,
     two,
     with_high,
 )
@@ -37,11 +38,14 @@ def chained(codes, words, FIRST: tl.constexpr, total, UNSIGNED: tl.constexpr, AS
 
 
 @triton.jit
-def group_sums(codes, x, live, GROUP: tl.constexpr, UNSIGNED: tl.constexpr, ASM: tl.constexpr):
+def group_sums(
+    codes, x, live, GROUP: tl.constexpr, UNSIGNED: tl.constexpr, MASKED: tl.constexpr,
+    ASM: tl.constexpr,
+):  # fmt: skip
     """Whole sums of codes times one plane of activations: of both halves, or the whole and 0."""
     zero = codes[0] & 0
-    first = chained(codes, four(x, live), 0, zero, UNSIGNED, ASM)
-    rest = four(x + 4, live)
+    first = chained(codes, four(x, live, MASKED), 0, zero, UNSIGNED, ASM)
+    rest = four(x + 4, live, MASKED)
     if GROUP == 16:
         return first, chained(codes, rest, 4, zero, UNSIGNED, ASM)
     else:  # noqa: RET505 - Triton follows a constexpr branch only so
@@ -51,30 +55,30 @@ def group_sums(codes, x, live, GROUP: tl.constexpr, UNSIGNED: tl.constexpr, ASM:
 @triton.jit
 def both_planes(
     codes, x_high, x_low, live, GROUP: tl.constexpr, UNSIGNED: tl.constexpr, PARTS: tl.constexpr,
-    ASM: tl.constexpr,
+    MASKED: tl.constexpr, ASM: tl.constexpr,
 ):  # fmt: skip
     """Whole sums of codes times ``254 * high + low``; of 254 * high alone where PARTS is 1."""
-    first, second = group_sums(codes, x_high, live, GROUP, UNSIGNED, ASM)
+    first, second = group_sums(codes, x_high, live, GROUP, UNSIGNED, MASKED, ASM)
     first, second = first * 254, second * 254
     if PARTS == 2:
-        low_first, low_second = group_sums(codes, x_low, live, GROUP, UNSIGNED, ASM)
+        low_first, low_second = group_sums(codes, x_low, live, GROUP, UNSIGNED, MASKED, ASM)
         first, second = first + low_first, second + low_second
     return first, second
 
 
 @triton.jit
 def block_values(
-    codes, scale, minimum, x_high, x_low, x_sums, block, live,
+    codes, scale, minimum, x_high, x_low, x_sums, live,
     GROUP: tl.constexpr, OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr,
-    PARTS: tl.constexpr, ASM: tl.constexpr,
+    PARTS: tl.constexpr, MASKED: tl.constexpr, ASM: tl.constexpr,
 ):  # fmt: skip
     """Products of one row's blocks with the tile's, before the row's scales: float32.
 
     MINIMUM: 0 where nothing is added, 1 where minima are, -1 where they are taken away.
     """
-    first, second = both_planes(codes, x_high, x_low, live, GROUP, UNSIGNED, PARTS, ASM)
+    first, second = both_planes(codes, x_high, x_low, live, GROUP, UNSIGNED, PARTS, MASKED, ASM)
     if OFFSET or MINIMUM:
-        sum_first, sum_second = two(x_sums + block * 2, live)
+        sum_first, sum_second = two(x_sums, live, MASKED)
         if GROUP != 16:
             sum_first += sum_second
     if OFFSET:
@@ -92,22 +96,39 @@ def block_values(
 
 
 @triton.jit
-def stored(
-    row, block, low, high, scales, supers, minima, super_minima, unit,
+def places(
+    row, along, low, high, scales, supers, minima, super_minima, unit,
     BLOCKS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
-    SCALE_SUPER: tl.constexpr, ADDED_SUPER: tl.constexpr, MINIMUM: tl.constexpr,
 ):  # fmt: skip
-    """What the planes hold of a tile's blocks, as it is: low, high, scales, minima."""
-    live = block < BLOCKS
-    words = low_words(low + row * (BLOCKS * LOW) + block * LOW, live, LOW)
+    """Where a tile's blocks of the first step lie in each plane."""
+    single = along * unit
+    groups: tl.constexpr = 2 * BLOCKS if GROUP == 16 else BLOCKS * 32 // GROUP
+    group = along * 2 if GROUP == 16 else single // (GROUP // 32)
+    return (
+        low + row * (BLOCKS * LOW) + along * LOW,
+        high + row * (BLOCKS * HIGH) + (single if HIGH == 1 else along * HIGH),
+        scales + row * groups + group,
+        supers + row * (BLOCKS // 8) + single // 8,
+        minima + row * groups + group,
+        super_minima + row * (BLOCKS // 8) + single // 8,
+    )
+
+
+@triton.jit
+def stored(
+    at, start, live, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
+    SCALE_SUPER: tl.constexpr, ADDED_SUPER: tl.constexpr, MINIMUM: tl.constexpr,
+    MASKED: tl.constexpr,
+):  # fmt: skip
+    """What the planes hold of a step's blocks, as it is: low, high, scales, minima."""
+    words = low_words(at[0] + start * LOW, live, LOW, MASKED)
     tops = words
     if HIGH:
-        at = block * unit if HIGH == 1 else block * 2
-        tops = high_words(high + row * (BLOCKS * HIGH) + at, live, HIGH)
-    scale = entries(scales, supers, row, block, live, unit, BLOCKS, GROUP, SCALE_SUPER)
+        tops = high_words(at[1] + start * HIGH, live, HIGH, MASKED)
+    scale = entries(at[2], at[3], start, live, GROUP, SCALE_SUPER, MASKED)
     added = scale
     if MINIMUM:
-        added = entries(minima, super_minima, row, block, live, unit, BLOCKS, GROUP, ADDED_SUPER)
+        added = entries(at[4], at[5], start, live, GROUP, ADDED_SUPER, MASKED)
     return words, tops, scale, added
 
 
@@ -119,37 +140,42 @@ def tile_product(
     UNROLL: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
-    T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
-    AHEAD: tl.constexpr, PARTS: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
+    T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr, AHEAD: tl.constexpr,
+    PARTS: tl.constexpr, FULL: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """Products of rows ``x_row`` .. with the weight's rows ``row`` [TILE]: ROWS of [TILE]."""
-    x_high = x_high.to(tl.pointer_type(tl.int32), bitcast=True)
-    x_low = x_low.to(tl.pointer_type(tl.int32), bitcast=True)
-    row = tl.expand_dims(row, AXIS)
+    masked: tl.constexpr = BLOCKS % STEP != 0
     along = tl.expand_dims(tl.arange(0, STEP), 1 - AXIS)
+    x_high = x_high.to(tl.pointer_type(tl.int32), bitcast=True) + along * 8
+    x_low = x_low.to(tl.pointer_type(tl.int32), bitcast=True) + along * 8
+    x_scales += along * unit
+    x_sums += along * 2
     zero = tl.zeros((STEP, TILE) if AXIS == 0 else (TILE, STEP), dtype=tl.float32)
     sums = (zero,)
     for _ in tl.static_range(ROWS - 1):
         sums = sums + (zero,)
+    at = places(
+        tl.expand_dims(row, AXIS), along, low, high, scales, supers, minima, super_minima, unit,
+        BLOCKS, LOW, HIGH, GROUP,
+    )  # fmt: skip
     if AHEAD:
         ahead = stored(
-            row, along, low, high, scales, supers, minima, super_minima, unit,
-            BLOCKS, LOW, HIGH, GROUP, SCALE_SUPER, ADDED_SUPER, MINIMUM,
-        )  # fmt: skip
+            at, 0, along < BLOCKS, LOW, HIGH, GROUP, SCALE_SUPER, ADDED_SUPER, MINIMUM, masked
+        )
     wait_for_inputs(DEPENDENT)
     for start in tl.range(0, BLOCKS, STEP, loop_unroll_factor=UNROLL):
-        block = start + along
-        live = block < BLOCKS
-        found = stored(
-            row, block + STEP if AHEAD else block, low, high, scales, supers, minima, super_minima,
-            unit, BLOCKS, LOW, HIGH, GROUP, SCALE_SUPER, ADDED_SUPER, MINIMUM,
-        )  # fmt: skip
+        live = along < BLOCKS - start
         if AHEAD:
             words, tops, scale, added = ahead
-            ahead = found
+            ahead = stored(
+                at, start + STEP, along < BLOCKS - STEP - start, LOW, HIGH, GROUP, SCALE_SUPER,
+                ADDED_SUPER, MINIMUM, True,
+            )  # fmt: skip
         else:
-            words, tops, scale, added = found
+            words, tops, scale, added = stored(
+                at, start, live, LOW, HIGH, GROUP, SCALE_SUPER, ADDED_SUPER, MINIMUM, masked
+            )
         codes = low_codes(words, LOW, TABLE, T0, T1, T2, T3, ASM)
         if HIGH:
             codes = with_high(codes, tops, LOW, HIGH)
@@ -159,13 +185,12 @@ def tile_product(
         new = ()
         for r in tl.static_range(ROWS):
             # Rows of a bucket that are not there are the last one again.
-            at_row = tl.minimum(x_row + r, rows - 1) * BLOCKS
+            of_row = (x_row + r if FULL else tl.minimum(x_row + r, rows - 1)) * BLOCKS + start
             value = block_values(
-                codes, scale, added, x_high + at_row * 8 + block * 8,
-                x_low + at_row * 8 + block * 8, x_sums + at_row * 2, block, live,
-                GROUP, OFFSET, MINIMUM, UNSIGNED, PARTS, ASM,
+                codes, scale, added, x_high + of_row * 8, x_low + of_row * 8, x_sums + of_row * 2,
+                live, GROUP, OFFSET, MINIMUM, UNSIGNED, PARTS, masked, ASM,
             )  # fmt: skip
-            x_scale = tl.load(x_scales + at_row + block * unit, mask=live, other=0.0)
+            x_scale = one(x_scales + of_row, live, masked)
             new = new + (tl.fma(value, x_scale, sums[r]),)
         sums = new
     products = (tl.sum(sums[0], axis=AXIS),)
@@ -184,18 +209,20 @@ def packed_rows(
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
-    AHEAD: tl.constexpr, PARTS: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
-    DEPENDENT: tl.constexpr,
+    AHEAD: tl.constexpr,
+    PARTS: tl.constexpr, FULL: tl.constexpr, EVEN: tl.constexpr, ASM: tl.constexpr,
+    AXIS: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """out[r, n] = x[r] . weight[n] (+ bias[n], + out[r, n]) for ``rows`` rows, ROWS at most."""
     let_next_start(DEPENDENT)
-    place = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    row = tl.minimum(place, weight_rows - 1).to(tl.int64)
+    # In 64 bits from the start, the compiler sees that rows lie a constant apart.
+    place = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE).to(tl.int64)
+    row = place if EVEN else tl.minimum(place, weight_rows - 1)
     found = tile_product(
         row, 0, rows, low, high, scales, supers, minima, super_minima,
         x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, ROWS, TILE, UNROLL, LOW, HIGH, GROUP,
         SCALE, SCALE_SUPER, ADDED, ADDED_SUPER, OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3,
-        AHEAD, PARTS, ASM, AXIS, DEPENDENT,
+        AHEAD, PARTS, FULL, ASM, AXIS, DEPENDENT,
     )  # fmt: skip
     for r in tl.static_range(ROWS):
         to = out + r * out_step.to(tl.int64) + place
@@ -220,7 +247,8 @@ def packed_experts(
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
-    AHEAD: tl.constexpr, PARTS: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
+    AHEAD: tl.constexpr,
+    PARTS: tl.constexpr, EVEN: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """out[r, a] = x . weight of expert chosen[r, a]; x is row r where SHARED, else the pair's."""
@@ -229,13 +257,13 @@ def packed_experts(
     pair = tl.program_id(1)
     r, a = pair // CHOSEN, pair % CHOSEN
     expert = tl.load(chosen + r * chosen_row + a * chosen_step).to(tl.int64)
-    place = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    row = expert * weight_rows + tl.minimum(place, weight_rows - 1)
+    place = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE).to(tl.int64)
+    row = expert * weight_rows + (place if EVEN else tl.minimum(place, weight_rows - 1))
     found = tile_product(
         row, r if SHARED else pair, rows, low, high, scales, supers, minima, super_minima,
         x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, 1, TILE, UNROLL, LOW, HIGH, GROUP,
         SCALE, SCALE_SUPER, ADDED, ADDED_SUPER, OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3,
-        AHEAD, PARTS, ASM, AXIS, False,
+        AHEAD, PARTS, True, ASM, AXIS, False,
     )  # fmt: skip
     to = out + r.to(tl.int64) * out_row + a * out_expert + place
     tl.store(to, found[0], mask=place < weight_rows)

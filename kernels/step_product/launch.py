@@ -89,7 +89,15 @@ def step_product(
     if isinstance(weight, DenseWeight):
         dense_rows[grid](*common, *_dense(x, weight), **flags, **_dense_cut(weight, cut))
     else:
-        packed_rows[grid](*common, *_planes(x, weight), **flags, **_cut(x, weight, cut, parts))
+        packed_rows[grid](
+            *common,
+            *_planes(x, weight),
+            **flags,
+            **_cut(x, weight, cut),
+            FULL=rows == bucket,
+            EVEN=weight.rows % cut.tile == 0,
+            PARTS=parts,
+        )
 
 
 def step_experts(
@@ -129,7 +137,14 @@ def step_experts(
         )
     else:
         packed_experts[grid](
-            *common, x.rows, n, *_planes(x, weight), **flags, **_cut(x, weight, cut, 2)
+            *common,
+            x.rows,
+            n,
+            *_planes(x, weight),
+            **flags,
+            **_cut(x, weight, cut),
+            EVEN=n % cut.tile == 0,
+            PARTS=2,
         )
 
 
@@ -143,14 +158,13 @@ def _planes(x: QuantizedRows, weight: PackedWeight) -> tuple[Any, ...]:
     return (weight.low, *present, x.high, x.low, x.scales, x.sums, 1)
 
 
-def _cut(x: QuantizedRows, weight: PackedWeight, cut: Configuration, parts: int) -> dict[str, Any]:
+def _cut(x: QuantizedRows, weight: PackedWeight, cut: Configuration) -> dict[str, Any]:
     return {
         "BLOCKS": weight.columns // BLOCK,
         "STEP": WIDTH * cut.warps,
         "TILE": cut.tile,
         "UNROLL": cut.unroll,
         "AHEAD": cut.ahead,
-        "PARTS": parts,
         "ASM": x.high.is_cuda,
         "AXIS": THREADS_AXIS,
         "num_warps": cut.warps,
