@@ -12,22 +12,26 @@ from kernels.quantize import narrowed, store_quantized
 
 
 @triton.jit
-def vector(weight, at, inside):
-    """A norm's weight, or None."""
-    return None if weight is None else tl.load(weight + at, mask=inside, other=0.0)
-
-
-@triton.jit
 def normed(values, factors, columns, eps):
-    """RMS norm of one row; ``values`` are zero beyond it."""
+    """RMS norm of one row, times ``factors``; ``values`` are zero beyond it."""
     mean = tl.sum(values * values, axis=0) / columns
-    result = values * tl.math.div_rn(1.0, tl.math.sqrt_rn(mean + eps))
-    return result if factors is None else result * factors
+    return values * tl.math.div_rn(1.0, tl.math.sqrt_rn(mean + eps)) * factors
 
 
 @triton.jit
 def residual(
-    x, added, added_factors, row, at, inside, columns, x_stride, added_stride, added_eps, scale
+    x,
+    added,
+    added_weight,
+    added_factors,
+    row,
+    at,
+    inside,
+    columns,
+    x_stride,
+    added_stride,
+    added_eps,
+    scale,
 ):
     """One row of the residual after what is added and the scale; stored where it changed."""
     place = x + row.to(tl.int64) * x_stride + at
@@ -35,7 +39,7 @@ def residual(
     if added is not None:
         gain = tl.load(added + row.to(tl.int64) * added_stride + at, mask=inside, other=0.0)
         gain = gain.to(tl.float32)
-        if added_factors is not None:
+        if added_weight is not None:
             gain = normed(gain, added_factors, columns, added_eps)
         values += gain
     if scale is not None:
@@ -71,11 +75,26 @@ def norm_step_kernel(
     row = tl.program_id(0)
     at = tl.arange(0, WIDTH)
     inside = at < columns
-    factors = vector(weight, at, inside)
-    added_factors = vector(added_weight, at, inside)
+    factors = 1.0
+    if weight is not None:
+        factors = tl.load(weight + at, mask=inside, other=0.0)
+    added_factors = 1.0
+    if added_weight is not None:
+        added_factors = tl.load(added_weight + at, mask=inside, other=0.0)
     wait_for_inputs(DEPENDENT)
     values = residual(
-        x, added, added_factors, row, at, inside, columns, x_stride, added_stride, added_eps, scale
+        x,
+        added,
+        added_weight,
+        added_factors,
+        row,
+        at,
+        inside,
+        columns,
+        x_stride,
+        added_stride,
+        added_eps,
+        scale,
     )
     result = normed(values, factors, columns, eps)
     if plain is not None:
@@ -106,10 +125,25 @@ def norm_prompt_kernel(
     row = tl.program_id(0)
     at = tl.arange(0, WIDTH)
     inside = at < columns
-    factors = vector(weight, at, inside)
-    added_factors = vector(added_weight, at, inside)
+    factors = 1.0
+    if weight is not None:
+        factors = tl.load(weight + at, mask=inside, other=0.0)
+    added_factors = 1.0
+    if added_weight is not None:
+        added_factors = tl.load(added_weight + at, mask=inside, other=0.0)
     values = residual(
-        x, added, added_factors, row, at, inside, columns, x_stride, added_stride, added_eps, scale
+        x,
+        added,
+        added_weight,
+        added_factors,
+        row,
+        at,
+        inside,
+        columns,
+        x_stride,
+        added_stride,
+        added_eps,
+        scale,
     )
     result = normed(values, factors, columns, eps)
     if plain is not None:
