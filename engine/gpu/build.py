@@ -12,11 +12,11 @@ from typing import Final
 import torch
 
 from engine.cache.pages import pages_for
+from engine.gpu.arena.weights import GpuWeights
 from engine.gpu.layers import model_weights
 from engine.gpu.runner import GpuParts, GpuRunner
 from engine.gpu.sizes import chunk_sizes, step_sizes, unpacked_elements
 from engine.gpu.step import Places
-from engine.gpu.weights import GpuWeights
 from engine.gpu.workspace import Workspace
 from engine.runner import RunnerParts
 

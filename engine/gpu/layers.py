@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from engine.gpu.weights import FusedPart, GpuWeights
+from engine.gpu.arena.weights import FusedPart, GpuWeights
 from engine.models.spec import (
     Activation,
     AttentionSpec,
@@ -146,7 +146,7 @@ class ModelWeights:
 
 def model_weights(spec: ModelSpec, weights: GpuWeights, device: torch.device) -> ModelWeights:
     """Every layer's records; the weights keep their bytes."""
-    maker = _Maker(spec, weights, device)
+    maker = _Maker(weights, device)
     return ModelWeights(
         spec=spec,
         embedding=weights.matrix(spec.embedding),
@@ -159,8 +159,7 @@ def model_weights(spec: ModelSpec, weights: GpuWeights, device: torch.device) ->
 class _Maker:
     """Makes records; equal rotary rules share one tensor."""
 
-    def __init__(self, spec: ModelSpec, weights: GpuWeights, device: torch.device) -> None:
-        self._hidden = spec.hidden
+    def __init__(self, weights: GpuWeights, device: torch.device) -> None:
         self._weights = weights
         self._device = device
         self._turns: dict[RopeSpec, Turns] = {}
@@ -182,14 +181,11 @@ class _Maker:
         )
 
     def norm(self, norm: Norm) -> NormWeight:
-        return self._norm(norm, self._hidden)
+        weight = None if norm.weight is None else self._weights.norm(norm)
+        return NormWeight(weight, norm.eps)
 
     def _optional(self, norm: Norm | None) -> NormWeight | None:
         return None if norm is None else self.norm(norm)
-
-    def _norm(self, norm: Norm, width: int) -> NormWeight:
-        weight = None if norm.weight is None else self._weights.norm(norm, width)
-        return NormWeight(weight, norm.eps)
 
     def _joint(self, linears: Sequence[Linear]) -> Joint:
         parts = self._weights.fused(linears)
@@ -227,7 +223,7 @@ class _Maker:
         for norm in (spec.query_norm, spec.key_norm, spec.value_norm):
             weight = None
             if norm is not None and norm.weight is not None:
-                weight = self._weights.norm(norm, spec.head_dim)
+                weight = self._weights.norm(norm)
             found += [weight, None if norm is None else norm.eps]
         return HeadNorms(*found)
 
@@ -242,7 +238,7 @@ class _Maker:
             taps=self._weights.taps(spec.convolution, spec.channels),
             decay=self._weights.decay(spec.decay, is_log=spec.decay_is_log),
             time_bias=self._weights.vector(spec.time_bias),
-            norm=self._weights.norm(spec.norm, spec.value_dim),
+            norm=self._weights.norm(spec.norm),
             norm_eps=spec.norm.eps,
             unit_eps=spec.eps,
             key_head_count=spec.key_head_count,
@@ -275,9 +271,7 @@ class _Maker:
     def _mixture(self, body: ExpertsSpec) -> Mixture:
         experts, first = body.experts, body.experts[0]
         router_norm = None if body.router_norm is None else self.norm(body.router_norm)
-        router = self._weights.floats(body.router)
-        if body.router_scale != 1.0:
-            router = router * body.router_scale
+        router = self._weights.floats(body.router, body.router_scale)
         bias = body.router.bias
         return Mixture(
             spec=body,
