@@ -43,10 +43,10 @@ def expert_kernel(
         place = begin + tl.arange(0, ROWS)
         pair = tl.load(order + tl.minimum(place, last - 1))
         column = (number % column_tiles) * COLUMNS + tl.arange(0, COLUMNS)
-        x += (pair // rows_per_pair).to(tl.int64)[:, None] * x_stride
-        weight += expert.to(tl.int64) * expert_stride
-        weight += tl.minimum(column, outputs - 1).to(tl.int64)[:, None] * weight_stride
-        total = accumulated(x, weight, columns, ROWS, COLUMNS, DEPTH, WHOLE, "ieee", NATIVE)
+        rows = x + (pair // rows_per_pair).to(tl.int64)[:, None] * x_stride
+        own = weight + expert.to(tl.int64) * expert_stride
+        own += tl.minimum(column, outputs - 1).to(tl.int64)[:, None] * weight_stride
+        total = accumulated(rows, own, columns, ROWS, COLUMNS, DEPTH, WHOLE, "ieee", NATIVE)
         where = out + pair.to(tl.int64)[:, None] * out_stride + column[None, :]
         mask = (place < last)[:, None] & (column < outputs)[None, :]
         tl.store(where, rounded(total, out.dtype.element_ty, NATIVE), mask=mask)

@@ -58,18 +58,34 @@ def accumulated(
 
 @triton.jit
 def finished(
-    total, bias, out, row, column, rows, outputs, out_stride, BIAS: tl.constexpr,
-    ADD: tl.constexpr, NATIVE: tl.constexpr,
+    total, bias, out, row, first, rows, outputs, out_stride, COLUMNS: tl.constexpr,
+    PARTS: tl.constexpr, BIAS: tl.constexpr, ADD: tl.constexpr, NATIVE: tl.constexpr,
 ):  # fmt: skip
-    """Store a tile: with its bias, added to what is there, in the output's dtype."""
-    inside = column < outputs
-    if BIAS:
-        total += tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)[None, :]
-    place = out + row.to(tl.int64)[:, None] * out_stride + column[None, :]
-    mask = (row < rows)[:, None] & inside[None, :]
-    if ADD:
-        total = tl.load(place, mask=mask, other=0.0) + total
-    tl.store(place, rounded(total, out.dtype.element_ty, NATIVE), mask=mask)
+    """Store a tile whose columns begin with ``first``: with its bias, added, in out's dtype.
+
+    PARTS: 2 where halves go one after the other, for what is added takes registers too.
+    """
+    if PARTS == 2:
+        halves = tl.reshape(total, (total.shape[0], 2, COLUMNS // 2)).permute(0, 2, 1)
+        left, right = tl.split(halves)
+        finished(
+            left, bias, out, row, first, rows, outputs, out_stride, COLUMNS // 2, 1, BIAS, ADD,
+            NATIVE,
+        )  # fmt: skip
+        finished(
+            right, bias, out, row, first + COLUMNS // 2, rows, outputs, out_stride, COLUMNS // 2,
+            1, BIAS, ADD, NATIVE,
+        )  # fmt: skip
+    else:
+        column = first + tl.arange(0, COLUMNS)
+        inside = column < outputs
+        if BIAS:
+            total += tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)[None, :]
+        place = out + row.to(tl.int64)[:, None] * out_stride + column[None, :]
+        mask = (row < rows)[:, None] & inside[None, :]
+        if ADD:
+            total = tl.load(place, mask=mask, other=0.0) + total
+        tl.store(place, rounded(total, out.dtype.element_ty, NATIVE), mask=mask)
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -88,4 +104,7 @@ def product_kernel(
     x += tl.minimum(row, rows - 1).to(tl.int64)[:, None] * x_stride
     weight += tl.minimum(column, outputs - 1).to(tl.int64)[:, None] * weight_stride
     total = accumulated(x, weight, columns, ROWS, COLUMNS, DEPTH, WHOLE, PRECISION, NATIVE)
-    finished(total, bias, out, row, column, rows, outputs, out_stride, BIAS, ADD, NATIVE)
+    finished(
+        total, bias, out, row, column_tile * COLUMNS, rows, outputs, out_stride, COLUMNS,
+        2 if COLUMNS >= 128 else 1, BIAS, ADD, NATIVE,
+    )  # fmt: skip
