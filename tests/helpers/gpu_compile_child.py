@@ -1,4 +1,4 @@
-"""``python -O -m tests.helpers.gpu_compile_child 9.0 3``: compiles launches for one GPU.
+"""``python -O -m tests.helpers.gpu_compile_child 9.0 3 [norm.]``: compiles launches for one GPU.
 
 Records every launch of the checks and benches, compiles for each kernel as many different ones as
 asked, and writes a line of JSON for each: what its code is like, or what went wrong.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -28,7 +29,10 @@ def main() -> int:
     major, minor = (int(part) for part in sys.argv[1].split("."))
     launches, problems = recorded((major, minor))
     by_kernel: dict[str, list[Launch]] = defaultdict(list)
+    only = sys.argv[3] if len(sys.argv) > 3 else ""
     for launch in launches:
+        if not launch.name.startswith(only):
+            continue
         by_kernel[launch.name].append(launch)
     for problem in problems:
         say(problem=problem)
@@ -42,14 +46,15 @@ def main() -> int:
 
 def tell(launch: Launch, capability: tuple[int, int]) -> None:
     """Compile one launch."""
-    how = sorted(launch.traits)
+    how, began = sorted(launch.traits), time.perf_counter()
     try:
         machine = asdict(compiled(launch, capability))
     except Exception as error:  # noqa: BLE001 - what the compiler says is the result
         say(kernel=launch.name, how=how, problem=innermost(error))
     else:
         del machine["ptx"]
-        say(kernel=launch.name, how=how, **machine)
+        seconds = round(time.perf_counter() - began, 1)
+        say(kernel=launch.name, how=how, seconds=seconds, **machine)
 
 
 def most_different(launches: Sequence[Launch], count: int) -> list[Launch]:

@@ -17,6 +17,7 @@ from unittest import mock
 
 import numpy as np
 import torch
+import torch.fx.experimental._config
 from torch._C import DisableTorchFunction
 from torch.overrides import TorchFunctionMode
 from triton.compiler import make_backend
@@ -128,6 +129,7 @@ def pretended(capability: tuple[int, int], recorder: Recorder) -> Iterator[None]
     fakes: list[tuple[Any, str, Any]] = [
         (JITFunction, "run", run),
         (torch, "Generator", SilentGenerator),
+        (torch.fx.experimental._config, "meta_nonzero_assume_all_nonzero", True),
         (torch.cuda, "is_available", lambda: True),
         (torch.cuda, "synchronize", lambda *_: None),
         (torch.cuda, "empty_cache", lambda: None),
@@ -149,7 +151,7 @@ class Shapes(TorchFunctionMode):
     ) -> Any:
         del types
         if func in ANSWERS:
-            return ANSWERS[func](*args)
+            return ANSWERS[func](*args, **(kwargs or {}))
         kwargs = {key: on_meta(value) for key, value in (kwargs or {}).items()}
         if func in FACTORIES:
             kwargs = kwargs | {"device": "meta"}
@@ -189,17 +191,18 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
     getter("is_meta"): lambda *_: False,
     torch.Tensor.cpu: lambda tensor, *_, **__: tensor,
     torch.Tensor.cuda: lambda tensor, *_, **__: tensor,
-    torch.Tensor.item: lambda *_: 0,
+    torch.Tensor.item: lambda *_, **__: 0,
     torch.Tensor.__bool__: lambda *_: True,
-    torch.Tensor.__int__: lambda *_: 0,
-    torch.Tensor.__index__: lambda *_: 0,
+    torch.Tensor.__int__: lambda *_, **__: 0,
+    torch.Tensor.__index__: lambda *_, **__: 0,
     torch.Tensor.__float__: lambda *_: 0.0,
     torch.Tensor.tolist: lambda tensor: zeros(tensor).tolist(),
     torch.Tensor.numpy: zeros,
-    torch.Tensor.data_ptr: lambda *_: 0,
+    torch.Tensor.data_ptr: lambda *_, **__: 0,
+    torch.bincount: lambda _, minlength=0: torch.empty(minlength, dtype=torch.int64, device="meta"),
     torch.equal: lambda *_: True,
-    torch.allclose: lambda *_: True,
-    torch.testing.assert_close: lambda *_: None,
+    torch.allclose: lambda *_, **__: True,
+    torch.testing.assert_close: lambda *_, **__: None,
 }
 FACTORIES = {
     torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.randint,
