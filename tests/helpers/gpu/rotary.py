@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
@@ -31,6 +33,9 @@ class Stored:
     query: torch.Tensor
     pages: torch.Tensor
     scales: torch.Tensor | None
+
+
+Make = Callable[[RotaryCase, RotaryInputs, range], Stored]
 
 
 def check(case: RotaryCase, device: str) -> dict[str, float]:
@@ -71,7 +76,11 @@ def step(case: RotaryCase, inputs: RotaryInputs, rows: range) -> Stored:
 
 def prompt(case: RotaryCase, inputs: RotaryInputs, rows: range) -> Stored:
     """Some rows of a case as rows of a prompt."""
-    room = _room(case, inputs, rows, torch.bfloat16)
+    return _prompt(case, inputs, rows, torch.bfloat16)
+
+
+def _prompt(case: RotaryCase, inputs: RotaryInputs, rows: range, dtype: torch.dtype) -> Stored:
+    room = _room(case, inputs, rows, dtype)
     rotary_prompt(
         inputs.source[rows.start : rows.stop],
         inputs.columns,
@@ -110,6 +119,7 @@ def _gathered(
 def _against_reference(
     case: RotaryCase, inputs: RotaryInputs, stored: Stored, tolerance: float
 ) -> float:
+    make = step if tolerance == TOLERANCE else partial(_prompt, dtype=torch.float32)
     found = error(stored.query.flatten(0, 1), _wanted_heads(case, inputs).flatten(0, 1))
     assert found <= tolerance, f"{case}: queries are off by {found}."
     written = 0 if case.keys == "none" else case.rows * case.kv_heads * case.dim * 2
@@ -119,12 +129,15 @@ def _against_reference(
     assert touched <= written, f"{case}: {touched} elements of pages are not as they were."
     if written:
         assert touched > 0.9 * written, f"{case}: only {touched} of {written} were stored."
-        _check_pages(case, inputs, stored)
+        _check_pages(case, inputs, stored, make)
     return found
 
 
-def _check_pages(case: RotaryCase, inputs: RotaryInputs, stored: Stored) -> None:
-    """K and V are the nearest of the format to the bit, given the float32 that the kernel made."""
+def _check_pages(case: RotaryCase, inputs: RotaryInputs, stored: Stored, make: Make) -> None:
+    """K and V are the nearest of the format to the bit, given the float32 that the kernel makes.
+
+    That shows where their columns are taken for queries of the same kind of launch.
+    """
     norms, columns = inputs.norms, inputs.columns
     as_query = (
         HeadNorms(query=norms.key, query_eps=norms.key_eps),
@@ -138,7 +151,8 @@ def _check_pages(case: RotaryCase, inputs: RotaryInputs, stored: Stored) -> None
             norms=as_query[side],
             turns=inputs.turns if side == 0 else None,
         )
-        rows = _wide_rows(replace(case, heads=case.kv_heads, keys="none"), wide)
+        as_queries = replace(case, heads=case.kv_heads, keys="none")
+        rows = make(as_queries, wide, range(case.rows)).query
         kind = "KV"[side]
         if stored.scales is None:
             wanted = stored_halves(rows.cpu(), stored.pages.dtype)
@@ -148,15 +162,6 @@ def _check_pages(case: RotaryCase, inputs: RotaryInputs, stored: Stored) -> None
             same = torch.equal(rows_of(case, inputs, stored, side).cpu(), codes)
             same &= torch.equal(_gathered(case, inputs, stored.scales, side).cpu(), scales)
         assert same, f"{case}: {kind} is not what its format rounds to."
-
-
-def _wide_rows(case: RotaryCase, inputs: RotaryInputs) -> torch.Tensor:
-    """Rows of a case in float32, as a step makes them."""
-    parts = [
-        step(case, inputs, range(first, min(first + STEP_ROWS, case.rows))).query
-        for first in range(0, case.rows, STEP_ROWS)
-    ]
-    return torch.cat(parts)
 
 
 def _wanted_heads(case: RotaryCase, inputs: RotaryInputs) -> torch.Tensor:
