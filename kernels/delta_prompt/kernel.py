@@ -10,8 +10,8 @@ With G = cumulative g of a block's rows and D_ij = exp(G_i - G_j) for i >= j, el
 ``advance_blocks`` goes through the blocks with the state in registers; ``finish_rows`` takes the
 gated norm. Matrix products read float16, whose 11 bits are those of tf32, and add in float32;
 everything else is float32. Values and states stay far below 65,504 in trained models; what passes
-it becomes NaN, for all to see. Rows beyond the last are zeros that decay nothing and add nothing, so
-that a row has the bits it has in a full block.
+it becomes NaN, for all to see. Rows beyond the last are zeros that decay nothing and add nothing,
+so that a row has the bits it has in a full block.
 """
 
 import triton
@@ -105,14 +105,14 @@ def convolve_heads(
         tl.store(start + line[:, None] * KEY + along[None, :], x.to(tl.float16))
     else:
         head -= 2 * KEY_HEADS
-        along = head * VALUE + tl.arange(0, VALUE)
-        channel = 2 * KEY_HEADS * KEY + along
-        x = convolved_block(
+        across = head * VALUE + tl.arange(0, VALUE)
+        channel = 2 * KEY_HEADS * KEY + across
+        value = convolved_block(
             mixed, mixed_row, tail, taps, channel, begin, rows, channels, SIZE, ROWS
         )
-        start = values + tl.cast(begin, tl.int64) * values_row
-        places = start + (line * values_row)[:, None] + along[None, :]
-        tl.store(places, x.to(tl.float16), mask=(begin + line < rows)[:, None])
+        places = values + tl.cast(begin, tl.int64) * values_row
+        places += (line * values_row)[:, None] + across[None, :]
+        tl.store(places, value.to(tl.float16), mask=(begin + line < rows)[:, None])
         if at % BLOCK == 0:
             store_gates(
                 beta, beta_row, alpha, alpha_row, decay, time_bias, gates,

@@ -26,30 +26,25 @@ from kernels.rows import empty_rows
 
 Bench = tuple[str, Callable[[], object], float, float]
 DEVICE = torch.device("cuda")
-HEADS = (16, 32, 48)
-PROMPT_ROWS = (512, 2048, 8192)
+HEADS = (48, 32, 16)
+PROMPT_ROWS = (8192, 2048, 512)
 STEP_ROWS = (1, 2, 4, 8)
 LAYERS = 24
 """Whose states steps go round: more than an L2 cache holds."""
 OTHERS = (
-    replace(CONFIGURATION, tile=16),
-    replace(CONFIGURATION, tile=32, stages=3),
     replace(CONFIGURATION, tile=64),
-    replace(CONFIGURATION, tile=64, advance_warps=8),
-    replace(CONFIGURATION, solve_warps=2),
     replace(CONFIGURATION, solve_warps=8),
-    replace(CONFIGURATION, convolve_warps=8),
 )
 
 
 def benches() -> Iterator[Bench]:
-    """Steps of all layers, prompts of all layers, then other configurations of one prompt."""
+    """Prompts and steps of all layers, then other configurations of one prompt."""
     for heads in HEADS:
         weights = _weights(heads)
-        for rows in STEP_ROWS:
-            yield _step(weights, rows)
         for rows in PROMPT_ROWS:
             yield _prompt(weights, rows, CONFIGURATION)
+        for rows in STEP_ROWS:
+            yield _step(weights, rows)
     for other in OTHERS:
         yield _prompt(_weights(48), 2048, other)
 
