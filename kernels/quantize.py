@@ -54,15 +54,17 @@ def store_quantized(
         high_to, low_to, scales_to, sums_to: the tensors of QuantizedRows.
     """
     high, low, scales, sums = quantize_blocks(values, BLOCKS)
-    block = first // 32 + tl.arange(0, BLOCKS)
-    inside = block < columns // 32
+    # Fours of elements: as threads hold them, so that none move between threads to be stored.
+    four = first // 4 + tl.arange(0, BLOCKS * 8)
+    inside = four < columns // 4
     start = row.to(tl.int64) * columns
-    at = start + block[:, None] * 32 + tl.arange(0, 32)[None, :]
-    tl.store(high_to + at, high, mask=inside[:, None])
-    tl.store(low_to + at, low, mask=inside[:, None])
-    tl.store(scales_to + start // 32 + block, scales, mask=inside)
-    pair = start // 16 + block[:, None] * 2 + tl.arange(0, 2)[None, :]
-    tl.store(sums_to + pair, sums, mask=inside[:, None])
+    at = start + four[:, None] * 4 + tl.arange(0, 4)[None, :]
+    tl.store(high_to + at, tl.reshape(high, (BLOCKS * 8, 4)), mask=inside[:, None])
+    tl.store(low_to + at, tl.reshape(low, (BLOCKS * 8, 4)), mask=inside[:, None])
+    scales = tl.reshape(tl.broadcast_to(scales[:, None], (BLOCKS, 8)), (BLOCKS * 8,))
+    tl.store(scales_to + start // 32 + four // 8, scales, mask=inside & (four % 8 == 0))
+    sums = tl.reshape(tl.broadcast_to(sums[:, :, None], (BLOCKS, 2, 4)), (BLOCKS * 8,))
+    tl.store(sums_to + start // 16 + four // 4, sums, mask=inside & (four % 4 == 0))
 
 
 @triton.jit
