@@ -12,7 +12,6 @@ import triton.language as tl
 from kernels.dependent import begin
 from kernels.inline import looked_up
 from kernels.quantize import narrowed
-from kernels.step_product.codes import as_float
 
 
 @triton.jit
@@ -85,6 +84,17 @@ def codes(
         words = tl.load(high + at, mask=inside, other=0) >> moved
         found |= spread(words, words, HIGH, HIGH) << LOW
     return found - OFFSET
+
+
+@triton.jit
+def as_float(entry, SCALE: tl.constexpr):
+    """Stored scales or minima as float32; an exponent e is 2 ** (e - 128)."""
+    if SCALE == "e8m0":
+        e = entry.to(tl.int32)
+        small = 0x00200000 << tl.minimum(e, 1)
+        return tl.where(e < 2, small, (e - 1) << 23).to(tl.float32, bitcast=True)
+    else:  # noqa: RET505 - as above
+        return entry.to(tl.float32)
 
 
 @triton.jit
