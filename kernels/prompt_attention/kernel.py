@@ -13,28 +13,31 @@ from kernels.step_attention.kernel import capped, dot16, half_codes
 @triton.jit
 def tile_numbers(codes, dtype: tl.constexpr, CODED: tl.constexpr, NATIVE: tl.constexpr):
     """A tile of K or V as numbers that tensor cores multiply."""
-    if CODED:
-        numbers = half_codes(codes, NATIVE).to(dtype)
-    else:
-        numbers = codes
-    return numbers
+    return half_codes(codes, NATIVE).to(dtype) if CODED else codes
 
 
 @triton.jit
 def take_tiles(
-    q, top, total, mixed, begin, end, first, last, keys, values, s_page, key_scales, value_scales,
-    c_page, table, seen_begin, seen_end, grown, cap,
-    D: tl.constexpr, WIDE: tl.constexpr, KEYS: tl.constexpr, MASKED: tl.constexpr,
-    WINDOWED: tl.constexpr, CODED: tl.constexpr, NATIVE: tl.constexpr, CAPPED: tl.constexpr,
-    TWIN: tl.constexpr,
+    q, top, total, mixed, begin, end, first, last, described, keys, values, s_page, kv_head,
+    kv_heads, key_scales, value_scales, c_page, table, seen_begin, seen_end, grown, cap,
+    D: tl.constexpr, WIDE: tl.constexpr, KEYS: tl.constexpr, DESCRIBED: tl.constexpr,
+    MASKED: tl.constexpr, WINDOWED: tl.constexpr, CODED: tl.constexpr, NATIVE: tl.constexpr,
+    CAPPED: tl.constexpr, TWIN: tl.constexpr,
 ):  # fmt: skip
     """Go over the keys ``[begin, end)``: ``first`` and ``last`` say what each row sees."""
     at = tl.arange(0, WIDE)
     slot = tl.arange(0, KEYS)
+    held_page = tl.load(table + begin // 256, mask=begin < end, other=0)
     for start in tl.range(begin, end, KEYS):
-        page = tl.load(table + start // 256).to(tl.int64)
+        # The next tile's page is known before its keys are asked for.
+        next_page = tl.load(table + tl.minimum(start + KEYS, end - 1) // 256)
+        page = held_page.to(tl.int64)
         own = (start % 256 + slot)[:, None] * D + at[None, :]
-        if MASKED or WIDE != D:
+        if DESCRIBED and not MASKED:
+            line = (held_page * 2 * kv_heads + kv_head) * 256 + start % 256
+            k = described.load([line, 0])
+            v = described.load([line + kv_heads * 256, 0])
+        elif MASKED or WIDE != D:
             real = (start + slot >= seen_begin) & (start + slot < seen_end)
             held = real[:, None] & (at < D)[None, :]
             k = tl.load(keys + page * s_page + own, mask=held, other=0)
@@ -71,6 +74,7 @@ def take_tiles(
         v = tile_numbers(v, q.dtype, CODED, NATIVE)
         mixed = dot16(weights.to(q.dtype), v, mixed * shrink[:, None], TWIN)
         top = higher
+        held_page = next_page
     return top, total, mixed
 
 
@@ -78,12 +82,12 @@ def take_tiles(
     do_not_specialize=["position", "rows"], do_not_specialize_on_alignment=["table", "block_ends"]
 )
 def attend_rows(
-    query, q_row, q_head, stored, s_page, s_side, s_head, scales, c_page, c_side, c_head,
+    query, q_row, q_head, described, stored, s_page, s_side, s_head, scales, c_page, c_side, c_head,
     table, position, rows, out, o_row, gate, g_row, block_ends, window, scale, cap,
     HEADS: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, WIDE: tl.constexpr,
-    ROWS: tl.constexpr, KEYS: tl.constexpr, WINDOWED: tl.constexpr, BLOCKED: tl.constexpr,
-    CODED: tl.constexpr, NATIVE: tl.constexpr, CAPPED: tl.constexpr, GATED: tl.constexpr,
-    TWIN: tl.constexpr,
+    ROWS: tl.constexpr, KEYS: tl.constexpr, DESCRIBED: tl.constexpr, WINDOWED: tl.constexpr,
+    BLOCKED: tl.constexpr, CODED: tl.constexpr, NATIVE: tl.constexpr, CAPPED: tl.constexpr,
+    GATED: tl.constexpr, TWIN: tl.constexpr,
 ):  # fmt: skip
     """A tile of ROWS rows of one head; the tiles with most keys come first."""
     head = tl.program_id(0) % HEADS
@@ -109,9 +113,10 @@ def attend_rows(
     top = tl.full([ROWS], float("-inf"), tl.float32)
     total = tl.zeros([ROWS], tl.float32)
     mixed = tl.zeros([ROWS, WIDE], tl.float32)
-    keys = stored + head // GROUP * s_head
+    kv_head = head // GROUP
+    keys = stored + kv_head * s_head
     values = keys + s_side
-    key_scales = scales + head // GROUP * c_head
+    key_scales = scales + kv_head * c_head
     value_scales = key_scales + c_side
     grown = scale * 1.4426950408889634
     if CODED and not NATIVE:
@@ -124,20 +129,21 @@ def attend_rows(
         whole = tl.maximum(lowest + ROWS - window, 0)
         whole = tl.minimum((whole + KEYS - 1) // KEYS * KEYS, unmasked)
         top, total, mixed = take_tiles(
-            q, top, total, mixed, begin, whole, first, last, keys, values, s_page, key_scales,
-            value_scales, c_page, table, oldest, end, grown, cap,
-            D, WIDE, KEYS, True, WINDOWED, CODED, NATIVE, CAPPED, TWIN,
+            q, top, total, mixed, begin, whole, first, last, described, keys, values, s_page,
+            kv_head, HEADS // GROUP, key_scales, value_scales, c_page, table, oldest, end, grown,
+            cap, D, WIDE, KEYS, DESCRIBED, True, WINDOWED, CODED, NATIVE, CAPPED, TWIN,
         )  # fmt: skip
         begin = tl.maximum(begin, whole)
     top, total, mixed = take_tiles(
-        q, top, total, mixed, begin, unmasked, first, last, keys, values, s_page, key_scales,
-        value_scales, c_page, table, oldest, end, grown, cap,
-        D, WIDE, KEYS, False, WINDOWED, CODED, NATIVE, CAPPED, TWIN,
+        q, top, total, mixed, begin, unmasked, first, last, described, keys, values, s_page,
+        kv_head, HEADS // GROUP, key_scales, value_scales, c_page, table, oldest, end, grown,
+        cap, D, WIDE, KEYS, DESCRIBED, False, WINDOWED, CODED, NATIVE, CAPPED, TWIN,
     )  # fmt: skip
+    begin = tl.maximum(begin, unmasked)
     top, total, mixed = take_tiles(
-        q, top, total, mixed, tl.maximum(begin, unmasked), end, first, last, keys, values, s_page,
-        key_scales, value_scales, c_page, table, oldest, end, grown, cap,
-        D, WIDE, KEYS, True, WINDOWED, CODED, NATIVE, CAPPED, TWIN,
+        q, top, total, mixed, begin, end, first, last, described, keys, values, s_page,
+        kv_head, HEADS // GROUP, key_scales, value_scales, c_page, table, oldest, end, grown,
+        cap, D, WIDE, KEYS, DESCRIBED, True, WINDOWED, CODED, NATIVE, CAPPED, TWIN,
     )  # fmt: skip
     if CODED and not NATIVE:
         mixed *= 256.0

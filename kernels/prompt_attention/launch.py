@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import torch
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from kernels.checks import KernelShapeError
 from kernels.device import KIB, gpu_facts
@@ -16,12 +17,19 @@ from kernels.step_attention.launch import reads_e4m3
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """How the kernel is launched: rows and keys of a tile, warps, stages of the pipeline."""
+    """How the kernel is launched.
+
+    Attributes:
+        rows, keys: of a tile.
+        stages: of the pipeline.
+        described: keys that every row sees are copied by the unit that copies tensors (TMA).
+    """
 
     rows: int
     keys: int
     warps: int
     stages: int
+    described: bool = False
 
 
 LARGE: Final = {
@@ -79,9 +87,11 @@ def prompt_attention(
     _check_rest(query, window, scale, gate, block_ends)
     wide, coded = 1 << (max(head_dim, 32) - 1).bit_length(), scales is not None
     tiles = tiles_of(query.device, max(wide, 64))
+    described = tiles.described and not coded and wide == head_dim and stored.is_contiguous()
     attend_rows[(-(-rows // tiles.rows) * heads,)](
         query,
         *query.stride()[:2],
+        _lines(stored, tiles.keys) if described else stored,
         stored,
         *stored.stride()[:3],
         stored if scales is None else scales,
@@ -103,6 +113,7 @@ def prompt_attention(
         WIDE=wide,
         ROWS=tiles.rows,
         KEYS=tiles.keys,
+        DESCRIBED=described,
         WINDOWED=window is not None,
         BLOCKED=block_ends is not None,
         CODED=coded,
@@ -113,6 +124,13 @@ def prompt_attention(
         num_warps=tiles.warps,
         num_stages=tiles.stages,
     )
+
+
+def _lines(stored: torch.Tensor, keys: int) -> TensorDescriptor:
+    """The pages as one row a slot, in blocks of ``keys`` rows."""
+    head_dim = stored.shape[4]
+    lines = stored.numel() // head_dim
+    return TensorDescriptor(stored, [lines, head_dim], [head_dim, 1], [keys, head_dim])
 
 
 def tiles_of(device: torch.device, wide: int) -> Tiles:

@@ -55,63 +55,72 @@ class Shape:
 
 
 MAIN = Shape(24, 4, 256)
+LLAMA = Shape(32, 8, 128)
+SMALL = Shape(9, 3, 64)
+CODED = Shape(24, 4, 256, torch.uint8)
 SHAPES = (
-    MAIN,
     Shape(16, 4, 256),
     Shape(16, 2, 256),
     Shape(8, 2, 256),
-    Shape(9, 3, 64),
+    SMALL,
     Shape(4, 1, 256),
-    Shape(24, 4, 256, torch.uint8),
+    LLAMA,
     Shape(8, 2, 512),
-    Shape(32, 8, 128),
 )
-STEP_LAUNCHES = {
-    256: [(unit, 256, Launch(warps, stages)) for unit, warps, stages in (
-        (64, 4, 1), (64, 4, 3), (32, 4, 2), (32, 4, 3), (32, 4, 4), (32, 2, 3), (64, 8, 2),
-        (64, 8, 3),
-    )] + [(64, 528, Launch(4, 2)), (64, 132, Launch(8, 3))],
-    64: [(64, 256, Launch(4, 2)), (128, 256, Launch(4, 3)), (64, 256, Launch(2, 4)),
-         (64, 256, Launch(4, 4))],
-}  # fmt: skip
-PROMPT_TILES = {
-    256: [Tiles(128, 64, 8, 1), Tiles(128, 32, 8, 3), Tiles(64, 64, 4, 2), Tiles(128, 128, 8, 1),
-          Tiles(64, 32, 4, 3)],
-    128: [Tiles(128, 64, 8, 3), Tiles(128, 64, 4, 3), Tiles(64, 128, 4, 2), Tiles(128, 128, 8, 3)],
-    64: [Tiles(128, 128, 4, 2), Tiles(128, 64, 4, 3), Tiles(128, 64, 8, 3), Tiles(64, 64, 4, 3)],
-}  # fmt: skip
+STEP_LAUNCHES = (
+    (MAIN, 64, 256, Launch(4, 3)),
+    (MAIN, 32, 256, Launch(4, 3)),
+    (MAIN, 32, 256, Launch(4, 4)),
+    (MAIN, 64, 132, Launch(8, 3)),
+    (MAIN, 64, 528, Launch(4, 2)),
+    (SMALL, 64, 256, Launch(4, 2)),
+    (SMALL, 128, 256, Launch(4, 3)),
+)
+PROMPT_TILES = (
+    (MAIN, Tiles(128, 64, 8, 2, described=True)),
+    (MAIN, Tiles(128, 32, 8, 4)),
+    (MAIN, Tiles(128, 32, 8, 4, described=True)),
+    (MAIN, Tiles(64, 64, 4, 1)),
+    (MAIN, Tiles(64, 32, 4, 2)),
+    (LLAMA, Tiles(128, 128, 8, 2, described=True)),
+    (LLAMA, Tiles(128, 64, 8, 4)),
+    (LLAMA, Tiles(128, 64, 8, 4, described=True)),
+    (SMALL, Tiles(128, 128, 8, 2)),
+    (SMALL, Tiles(64, 64, 4, 3)),
+)
 
 
 def benches() -> Iterator[Bench]:
-    """Every shape as it is launched, then other launches of a few."""
-    for rows, depth in ((8192, 0), (2048, 0), (512, 0), (2048, 4096), (512, 4096), (512, 32768)):
-        yield prompt_bench(MAIN, rows, depth)
-    for shape in (Shape(16, 4, 256), Shape(9, 3, 64), Shape(32, 8, 128), SHAPES[6]):
-        yield prompt_bench(shape, 2048, 0)
-    yield prompt_bench(Shape(32, 8, 128), 8192, 0)
-    yield prompt_bench(Shape(8, 2, 512), 2048, 0)
-    yield prompt_bench(Shape(8, 4, 256), 2048, 4096, window=1024)
+    """What matters most comes first: the shape of the largest models, then other launches."""
+    yield prompt_bench(MAIN, 8192, 0)
+    for depth in DEPTHS:
+        yield step_bench(MAIN, 1, depth)
+    for shape, tiles in PROMPT_TILES:
+        yield prompt_bench(shape, 8192, 0, tiles=tiles)
+    for shape, unit, programs, launch in STEP_LAUNCHES:
+        for depth in (4_096, 32_768):
+            yield step_bench(shape, 1, depth, launch=(unit, programs, launch))
     for rows in (8192, 2048, 512):
         yield torch_bench(MAIN, rows)
+    for rows, depth in ((2048, 0), (512, 0), (2048, 4096), (512, 4096), (512, 32768)):
+        yield prompt_bench(MAIN, rows, depth)
+    yield from other_shapes()
+
+
+def other_shapes() -> Iterator[Bench]:
+    """Those of other models."""
+    for shape in (LLAMA, SMALL):
+        yield prompt_bench(shape, 8192, 0)
     for shape in SHAPES:
-        for depth in DEPTHS if shape.dtype is not torch.uint8 else (32_768,):
+        for depth in DEPTHS:
             yield step_bench(shape, 1, depth)
+    yield step_bench(CODED, 1, 32_768)
     for rows in (2, 4, 16):
         yield step_bench(MAIN, rows, 4_096)
     yield step_bench(Shape(8, 4, 256), 1, 32_768, window=1024)
-    yield from other_launches()
-
-
-def other_launches() -> Iterator[Bench]:
-    """A few shapes, launched otherwise."""
-    for wide, shape, rows in ((256, MAIN, 8192), (128, Shape(32, 8, 128), 8192),
-                              (64, Shape(9, 3, 64), 2048)):  # fmt: skip
-        for tiles in PROMPT_TILES[wide]:
-            yield prompt_bench(shape, rows, 0, tiles=tiles)
-    for shape, depth in ((MAIN, 4_096), (MAIN, 32_768), (Shape(8, 2, 256), 4_096),
-                         (Shape(9, 3, 64), 32_768)):  # fmt: skip
-        for launch in STEP_LAUNCHES[shape.head_dim]:
-            yield step_bench(shape, 1, depth, launch=launch)
+    yield prompt_bench(Shape(8, 4, 256), 2048, 4096, window=1024)
+    yield prompt_bench(CODED, 2048, 0)
+    yield prompt_bench(Shape(8, 2, 512), 2048, 0)
 
 
 def prompt_bench(
@@ -136,6 +145,7 @@ def prompt_bench(
     name = f"prompt {shape.name} rows {rows} at {depth}{f' window {window}' if window else ''}"
     if tiles is not None:
         name += f" {tiles.rows}x{tiles.keys} warps {tiles.warps} stages {tiles.stages}"
+        name += " described" if tiles.described else ""
     return name, call, float(shape.key_bytes * (depth + rows) + 6 * out.numel()), flops
 
 

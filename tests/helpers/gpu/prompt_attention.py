@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from unittest.mock import patch
+
 import torch
 
+from kernels.device import gpu_facts
 from kernels.prompt_attention import reference
 from kernels.prompt_attention.cases import TOLERANCE, Case, Inputs, build
-from kernels.prompt_attention.launch import prompt_attention
+from kernels.prompt_attention.launch import LARGE, prompt_attention
 
 
 def check(case: Case, device: torch.device) -> dict[str, float]:
@@ -18,6 +22,8 @@ def check(case: Case, device: torch.device) -> dict[str, float]:
     for first, end in cuts(case.rows):
         piece = run(case, rows_of(inputs, first, end))
         assert torch.equal(found[first:end], piece), f"Rows {first}:{end} of {case} depend on more."
+    if device.type == "cuda" and gpu_facts(device.index or 0).capability >= (9, 0):
+        assert torch.equal(found, copied_otherwise(case, inputs)), f"{case}: copies differ."
     error = relative_error(found, expected(case, inputs))
     assert error <= TOLERANCE, f"{case} is off by {error:.2e}."
     return {"error": error}
@@ -46,6 +52,13 @@ def run(case: Case, inputs: Inputs) -> torch.Tensor:
     )
     assert bool(whole[:, heads * head_dim :].isnan().all()), "Written past a row's end."
     return out
+
+
+def copied_otherwise(case: Case, inputs: Inputs) -> torch.Tensor:
+    """The result where tiles of keys are copied in the other of the two ways."""
+    table = {wide: replace(each, described=not each.described) for wide, each in LARGE.items()}
+    with patch.dict(LARGE, table):
+        return run(case, inputs)
 
 
 def expected(case: Case, inputs: Inputs) -> torch.Tensor:
