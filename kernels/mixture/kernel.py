@@ -24,8 +24,7 @@ def route_kernel(
 ):
     """One row: softmax, the ACTIVE likeliest, their weights; by ascending expert.
 
-    A likelihood's bits and then its lower index make one whole number, so that no two experts are
-    equal; a NaN counts as the likeliest.
+    Likelihoods are compared as whole numbers, a NaN being the likeliest.
     """
     begin(DEPENDENT)
     row = tl.program_id(0).to(tl.int64)
@@ -34,12 +33,12 @@ def route_kernel(
     values = tl.load(logits + row * logit_stride + at, mask=inside, other=float("-inf"))
     powers = tl.exp(values - tl.max(values, axis=0))
     likely = powers / tl.sum(powers, axis=0)
-    rank = (likely.to(tl.int32, bitcast=True) & 0x7FFFFFFF).to(tl.int64)
-    rank = tl.where(inside, (rank << 32) | (WIDTH - at).to(tl.int64), -1)
-    least = tl.max(rank, axis=0)
-    for _ in tl.static_range(ACTIVE - 1):
-        least = tl.max(tl.where(rank < least, rank, -1), axis=0)
-    taken = rank >= least
+    rank = tl.where(inside, likely.to(tl.int32, bitcast=True) & 0x7FFFFFFF, -1)
+    for _ in tl.static_range(ACTIVE):
+        # Two maxima of 32 bits take less time than one of 64.
+        lowest = tl.min(tl.where(rank == tl.max(rank, axis=0), at, WIDTH), axis=0)
+        rank = tl.where(at == lowest, -1, rank)
+    taken = inside & (rank < 0)
     place = tl.cumsum(taken.to(tl.int32), axis=0) - 1
     share = likely / tl.sum(tl.where(taken, likely, 0.0), axis=0)
     if scales is not None:
