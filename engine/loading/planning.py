@@ -29,7 +29,7 @@ from engine.models.spec import ModelSpec
 from engine.protocol import GpuFacts, Load, Planned, PoolFacts
 from engine.protocol import Plan as PlanWish
 
-GPU_CHUNK_ROWS: Final = 2048
+GPU_CHUNK_ROWS: Final = 4096
 GPU_GRID_ROWS: Final = 64
 OTHERS: Final = "other programs"
 HEADROOM: Final = "reserve for other programs"

@@ -79,6 +79,8 @@ def model_pieces(spec: ModelSpec, tensors: Tensors) -> tuple[Piece, ...]:
             found |= dict.fromkeys(pieces(linears, tensors))
         for stack in _stacks(layer):
             found.setdefault(whole_piece(stack, tensors))
+    if spec.per_layer is not None:
+        found |= dict.fromkeys(pieces([spec.per_layer.projection], tensors))
     for name in (spec.embedding, spec.head):
         found.setdefault(whole_piece([Linear(name)], tensors))
     return tuple(found)
@@ -92,7 +94,8 @@ def pieces(linears: Sequence[Linear], tensors: Tensors) -> tuple[Piece, ...]:
 
 def whole_piece(linears: Sequence[Linear], tensors: Tensors) -> Piece:
     """Products whose rows make one weight, decoded if the file has them in several forms."""
-    forms = {_form(tensors[linear.weight]) for linear in linears}
+    names = {linear.weight for linear in linears}
+    forms = {_form(tensors[name]) for name in names}
     form = forms.pop()
     return _piece(tuple(linears), _DECODED if forms else form, tensors)
 
@@ -115,6 +118,9 @@ def _joints(layer: LayerSpec) -> Iterator[tuple[Linear, ...]]:
             yield (branch.body.down,)
         if branch.gate is not None:
             yield (branch.gate,)
+    if layer.per_layer is not None:
+        yield (layer.per_layer.gate,)
+        yield (layer.per_layer.project,)
 
 
 def _stacks(layer: LayerSpec) -> Iterator[list[Linear]]:

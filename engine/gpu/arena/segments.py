@@ -16,13 +16,16 @@ from engine.gpu.arena.pieces import Piece, Tensors
 
 SEGMENT_ELEMENTS: Final = 16 << 20
 """Packing takes a few bytes an element besides, and decoding a dozen."""
+BUFFERS: Final = 2
+BUFFER_BYTES: Final = 4 * SEGMENT_ELEMENTS
+"""Of a buffer that segments pass through; the largest fits, of 32-bit numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Bytes of one tensor, which follow one another."""
+    """Bytes of one tensor, which follow one another from ``first`` on."""
 
-    name: str
+    facts: TensorFacts
     first: int
     size: int
 
@@ -121,4 +124,4 @@ def _spans(facts: TensorFacts, start: int, rows: int) -> Iterator[Span]:
 
 def _span(facts: TensorFacts, rows: range) -> Span:
     row_bytes = facts.size_bytes // math.prod(facts.shape[:-1])
-    return Span(facts.name, rows.start * row_bytes, len(rows) * row_bytes)
+    return Span(facts, rows.start * row_bytes, len(rows) * row_bytes)

@@ -5,7 +5,7 @@ No torch. A key names a tensor and what was made of it; ``engine.gpu.arena.weigh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Final
 
@@ -58,10 +58,10 @@ def bias_key(piece: Piece) -> str:
     return f"bias of {' '.join(f'{each.weight} {each.rows}' for each in piece.linears)}"
 
 
-def smalls(spec: ModelSpec, tensors: Tensors) -> dict[str, int]:
-    """Numbers by key, in the order of computation."""
+def smalls(spec: ModelSpec, tensors: Tensors, made: Sequence[Piece]) -> dict[str, int]:
+    """Numbers by key, in the order of computation; ``made`` are the model's pieces."""
     found = dict(_found(spec, tensors))
-    for piece in model_pieces(spec, tensors):
+    for piece in made:
         if piece.has_bias:
             found[bias_key(piece)] = piece.rows
     return found
@@ -69,18 +69,28 @@ def smalls(spec: ModelSpec, tensors: Tensors) -> dict[str, int]:
 
 def weight_bytes(spec: ModelSpec, tensors: Tensors) -> int:
     """Bytes of the arena that holds all of a model's weights."""
-    packed = sum(piece.size_bytes for piece in model_pieces(spec, tensors))
-    return packed + sum(aligned(FLOAT_BYTES * count) for count in smalls(spec, tensors).values())
+    made = model_pieces(spec, tensors)
+    counts = smalls(spec, tensors, made).values()
+    return sum(piece.size_bytes for piece in made) + sum(map(small_bytes, counts))
+
+
+def small_bytes(count: int) -> int:
+    """Of so many numbers in the arena."""
+    return aligned(FLOAT_BYTES * count)
 
 
 def _found(spec: ModelSpec, tensors: Tensors) -> Iterator[Sized]:
     for layer in spec.layers:
         yield from _of_layer(layer, tensors)
+    if spec.per_layer is not None:
+        yield from _norms(tensors, spec.per_layer.norm)
     yield from _norms(tensors, spec.final_norm)
 
 
 def _of_layer(layer: LayerSpec, tensors: Tensors) -> Iterator[Sized]:
     yield from _norms(tensors, layer.mixer_norm, layer.mixer_post_norm, layer.branches_post_norm)
+    if layer.per_layer is not None:
+        yield from _norms(tensors, layer.per_layer.norm)
     if layer.scale is not None:
         yield _vector(layer.scale, tensors)
     yield from _of_mixer(layer.mixer, tensors)

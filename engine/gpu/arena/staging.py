@@ -6,28 +6,22 @@ that read. On a processor the bytes stay where they were read to. Used from the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import torch
 
-from engine.gpu.arena.segments import SEGMENT_ELEMENTS, Segment
+from engine.gpu.arena.reading import SpanReader
+from engine.gpu.arena.segments import BUFFER_BYTES, BUFFERS, Segment
 from engine.owner import Owner
 from kernels.packed.layout import aligned
 
-BUFFERS: Final = 2
-FLOAT_BYTES: Final = 4
-BUFFER_BYTES: Final = FLOAT_BYTES * SEGMENT_ELEMENTS
-"""The largest segment fits: 32-bit numbers."""
 READ_BYTES: Final = 4 << 20
 """What one thread reads at a time."""
 READERS: Final = 8
 
-Read = Callable[[str], memoryview]
-"""A tensor's bytes in the file, by its name."""
 Parts = list[torch.Tensor]
 """A segment's codes, then its scales and minima: flat bytes on the device."""
 
@@ -46,7 +40,9 @@ class _Buffer:
 class Staging(Owner):
     """Brings segments to one device, batch by batch."""
 
-    def __init__(self, read: Read, device: torch.device, size_bytes: int = BUFFER_BYTES) -> None:
+    def __init__(
+        self, read: SpanReader, device: torch.device, size_bytes: int = BUFFER_BYTES
+    ) -> None:
         """Allocate buffers of ``size_bytes``, into which each segment fits."""
         self._read = read
         self._on_gpu = device.type == "cuda"
@@ -92,11 +88,10 @@ class Staging(Owner):
         buffer.reading, at = [], 0
         for segment in batch:
             for span in segment.spans:
-                stored = np.frombuffer(self._read(span.name), np.uint8)[span.first :][: span.size]
                 place = buffer.host[at : at + span.size].numpy()
                 for first in range(0, span.size, READ_BYTES):
-                    cut = slice(first, first + READ_BYTES)
-                    reading = self._readers.submit(np.copyto, place[cut], stored[cut])
+                    part = place[first : first + READ_BYTES]
+                    reading = self._readers.submit(self._read, span, first, part)
                     buffer.reading.append(reading)
                 at += aligned(span.size)
 

@@ -18,6 +18,7 @@ from engine.errors import InvariantBroken
 from engine.forward import Weights
 from engine.gpu.arena.pieces import Piece, model_pieces, pieces, row_count, whole_piece
 from engine.gpu.arena.placing import place
+from engine.gpu.arena.reading import reader_of
 from engine.gpu.arena.segments import segments
 from engine.gpu.arena.smalls import (
     FLOAT_BYTES,
@@ -25,6 +26,7 @@ from engine.gpu.arena.smalls import (
     decay_key,
     floats_key,
     norm_key,
+    small_bytes,
     smalls,
     taps_key,
     vector_key,
@@ -34,7 +36,6 @@ from engine.memory.allocation import allocating
 from engine.memory.ledger import Credit
 from engine.models.spec import Linear, ModelSpec, Norm
 from engine.owner import Owner
-from kernels.packed.layout import aligned
 from kernels.packed.weight import DenseWeight, Weight, packed_views
 
 WEIGHTS: Final = "weights"
@@ -75,9 +76,9 @@ class GpuWeights(Owner):
         self._device = device
         self._decoder = Weights(source)
         self._pieces = model_pieces(spec, source.tensors)
-        counts = smalls(spec, source.tensors)
+        counts = smalls(spec, source.tensors, self._pieces)
         places = [piece.size_bytes for piece in self._pieces]
-        places += [aligned(FLOAT_BYTES * count) for count in counts.values()]
+        places += map(small_bytes, counts.values())
         self._lease = ledger.reserve(WEIGHTS, {pool: sum(places)})
         with allocating(self._lease, device):
             arena = torch.empty(sum(places), dtype=torch.uint8, device=device)
@@ -93,7 +94,7 @@ class GpuWeights(Owner):
         """Read every weight from the files; ``progress`` is told bytes done and in all."""
         wanted = segments(self._pieces, self._source.tensors)
         total, done, said = sum(each.size_bytes for each in wanted), 0, 0
-        with Staging(self._source.tensor_bytes, self._device) as staging:
+        with Staging(reader_of(self._source), self._device) as staging:
             for segment, parts in staging.brought(wanted):
                 piece = self._pieces[segment.piece]
                 place(segment, parts, self._made[piece], decoded=piece.decoded)
@@ -101,6 +102,8 @@ class GpuWeights(Owner):
                 if done >= min(said + total // REPORTS, total):
                     said = done
                     progress(done, total)
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()  # what packing took is not needed again
         self._tell_decoded()
 
     def fused(self, linears: Sequence[Linear]) -> tuple[FusedPart, ...]:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from engine.cache.formats import PAGE_ROWS, KvFormat
 from engine.cache.pages import pages_for
 from engine.memory.pools import PINNED, PINNED_SHARE
 from engine.models.spec import PageGroupSpec, RecurrentSpec
 from engine.protocol import KvWish
-
-UNPACKING_ROWS: Final = 256
-"""From so many prompt rows on a GPU unpacks a weight once into scratch, not in the product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +96,9 @@ class Footprint:
         workspace_bytes: whatever is asked for.
         row_bytes: workspace for each row of a prompt chunk.
         stream_page_bytes: workspace for each page of the longest context of each chat.
+        step_row_bytes: workspace for each row of a step, logits apart.
+        steps_double: steps have 1, 2, 4 or more rows, as they were recorded, and not every number.
         logit_bytes: of one row of logits.
-        unpacked_bytes: the largest weight unpacked, for chunks of ``UNPACKING_ROWS`` and more.
         loading_bytes: workspace while weights are prepared, which is given back after that.
         vocabulary_bytes: the tokenizer's words and merges, in RAM whatever computes.
         weights: how they lie in memory, for the plan.
@@ -113,8 +110,9 @@ class Footprint:
     workspace_bytes: int = 0
     row_bytes: int = 0
     stream_page_bytes: int = 0
+    step_row_bytes: int = 0
+    steps_double: bool = False
     logit_bytes: int = 0
-    unpacked_bytes: int = 0
     loading_bytes: int = 0
     vocabulary_bytes: int = 0
     weights: str = "laid out in memory for this processor"
@@ -125,13 +123,15 @@ class Footprint:
         """Bytes of workspace for so many chats of so many tokens and chunks of ``rows``."""
         pages = streams * pages_for(context_tokens)
         computing = self.workspace_bytes + rows * self.row_bytes + pages * self.stream_page_bytes
-        if rows >= UNPACKING_ROWS:
-            computing += self.unpacked_bytes
+        computing += self._step_rows(streams) * self.step_row_bytes
         return max(computing, self.loading_bytes)
 
     def logits(self, streams: int) -> int:
         """Bytes of the logits of a step, and of one prompt's last row."""
-        return (streams + 1) * self.logit_bytes
+        return (self._step_rows(streams) + 1) * self.logit_bytes
+
+    def _step_rows(self, streams: int) -> int:
+        return 1 << (streams - 1).bit_length() if self.steps_double else streams
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from engine.checkpoint.open import open_checkpoint
 from engine.checkpoint.source import CheckpointSource
-from engine.errors import InvariantBroken, MemoryRefused
+from engine.errors import CheckpointUnreadable, InvariantBroken, MemoryRefused
 from engine.forward import Weights
 from engine.gpu.arena.pieces import model_pieces, pieces
+from engine.gpu.arena.reading import reader_of
 from engine.gpu.arena.segments import segments
 from engine.gpu.arena.smalls import weight_bytes
 from engine.gpu.arena.staging import Staging
@@ -25,6 +30,7 @@ from kernels.packed.layout import LAYOUTS
 from kernels.packed.weight import DenseWeight, Weight
 from tests.helpers.memory_source import tiny_source
 from tests.helpers.stored_source import wide_source
+from tests.helpers.tiny_gguf import write_script
 
 CPU = torch.device("cpu")
 MIXED = {
@@ -132,7 +138,7 @@ def test_small_buffers_bring_the_same_bytes_as_large_ones() -> None:
     wanted = segments(model_pieces(model_spec(source), source.tensors), source.tensors, 500)
 
     def brought(size: int) -> list[bytes]:
-        with Staging(source.tensor_bytes, CPU, size) as staging:
+        with Staging(reader_of(source), CPU, size) as staging:
             return [
                 b"".join(part.numpy().tobytes() for part in parts)
                 for _, parts in staging.brought(wanted)
@@ -140,7 +146,7 @@ def test_small_buffers_bring_the_same_bytes_as_large_ones() -> None:
 
     expected = [
         b"".join(
-            bytes(source.tensor_bytes(span.name)[span.first : span.first + span.size])
+            bytes(source.tensor_bytes(span.facts.name)[span.first : span.first + span.size])
             for span in each.spans
         )
         for each in wanted
@@ -174,3 +180,20 @@ def test_products_are_asked_for_in_the_company_they_were_laid_out_in() -> None:
     gate, up = list(inputs(source))[2]
     with loaded(source) as weights, pytest.raises(InvariantBroken, match="another company"):
         weights.fused((up, gate))
+
+
+def test_a_file_is_read_like_its_mapping_and_a_shorter_one_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    write_script(path, [" one"])
+    with open_checkpoint(path) as source:
+        wanted = segments(model_pieces(model_spec(source), source.tensors), source.tensors, 500)
+        read = reader_of(source)
+        for span in (span for each in wanted for span in each.spans):
+            place = np.zeros(span.size, np.uint8)
+            read(span, 0, place)
+            stored = source.tensor_bytes(span.facts.name)
+            assert bytes(place) == bytes(stored[span.first : span.first + span.size])
+        last = max(wanted, key=lambda each: each.facts.offset).spans[0]
+        os.truncate(path, last.facts.offset + 1)
+        with pytest.raises(CheckpointUnreadable, match="shorter"):
+            read(last, 0, np.zeros(last.size, np.uint8))

@@ -37,7 +37,6 @@ FOOTPRINT = Footprint(
     workspace_bytes=64 * MIB,
     row_bytes=MIB // 4,
     logit_bytes=MIB,
-    unpacked_bytes=100 * MIB,
 )
 
 
@@ -71,12 +70,12 @@ FIXED = 4200 * MIB + 64 * MIB + 5 * MIB + DRIVER
 def test_a_gpu_with_room_computes_all_and_keeps_states_in_pinned_memory() -> None:
     found = fits(24 * GIB, WISH)
     assert (found.placement, found.chunk_rows, found.kv_format) == ("resident", 2048, KvFormat.BF16)
-    assert line(found, "workspace") == ("gpu0", 64 * MIB + 512 * MIB + 100 * MIB)
+    assert line(found, "workspace") == ("gpu0", 64 * MIB + 512 * MIB)
     assert line(found, "driver and graphs") == ("gpu0", DRIVER)
     assert line(found, "KV pages")[1] + line(found, "kept states")[1] == pages(8192, 4, 16)
     assert line(found, "kept states in memory") == ("pinned", 8 * GIB)
     assert [(need.pool, need.needed_bytes) for need in found.needs] == [
-        ("gpu0", FIXED + 612 * MIB + pages(8192, 4, 16)),
+        ("gpu0", FIXED + 512 * MIB + pages(8192, 4, 16)),
         ("ram", 8 * GIB),
         ("pinned", 8 * GIB),
     ]
@@ -92,11 +91,9 @@ def test_the_host_tier_is_half_of_free_ram_at_most_and_nothing_where_that_is_too
     assert "kept states in memory" not in {each.owner for each in none.lines}
 
 
-@pytest.mark.parametrize(("rows", "unpacked"), [(2048, 100), (1024, 100), (512, 100)])
-def test_chunks_get_smaller_before_anything_is_cut_and_fit_to_the_byte(
-    rows: int, unpacked: int
-) -> None:
-    exact = FIXED + rows * MIB // 4 + unpacked * MIB + pages(8192, 4, 16)
+@pytest.mark.parametrize("rows", [2048, 1024, 512])
+def test_chunks_get_smaller_before_anything_is_cut_and_fit_to_the_byte(rows: int) -> None:
+    exact = FIXED + rows * MIB // 4 + pages(8192, 4, 16)
     found = fits(exact, WISH)
     assert (found.chunk_rows, found.streams, found.states) == (rows, 4, 16)
     assert found.placement == ("resident" if rows == 2048 else "smaller-chunks")
@@ -104,7 +101,7 @@ def test_chunks_get_smaller_before_anything_is_cut_and_fit_to_the_byte(
     assert (less.chunk_rows, less.states) < (rows, 16) or less.states < 16
 
 
-def test_the_smallest_chunk_is_one_grid_and_needs_no_room_to_unpack() -> None:
+def test_the_smallest_chunk_is_one_grid() -> None:
     least = FIXED - 3 * MIB + 64 * MIB // 4 + pages(8192, 1, 0)
     found = fits(least, WISH)
     assert (found.chunk_rows, found.streams, found.states) == (64, 1, 0)
@@ -116,14 +113,21 @@ def test_the_smallest_chunk_is_one_grid_and_needs_no_room_to_unpack() -> None:
     assert refused.fitting_context_tokens == 8192 - 256
 
 
+@pytest.mark.parametrize(("chats", "rows"), [(1, 1), (2, 2), (3, 4), (4, 4), (5, 8)])
+def test_a_recorded_step_has_rows_for_a_power_of_two_of_chats(chats: int, rows: int) -> None:
+    recorded = replace(FOOTPRINT, step_row_bytes=MIB, steps_double=True)
+    assert recorded.workspace(256, chats, 64) == (64 + 16 + rows) * MIB
+    assert recorded.logits(chats) == (rows + 1) * MIB
+
+
 def test_pictures_are_counted_with_the_rows_of_the_longest_and_wait_in_ram_where_short() -> None:
     seeing = replace(FOOTPRINT, vision=VisionPart(800 * MIB, 200 * MIB, 1000))
     roomy = fits(24 * GIB, WISH, seeing)
     assert line(roomy, "picture part") == ("gpu0", 800 * MIB)
     rows = 2048 + 1000 + 2 * 64
-    assert line(roomy, "workspace")[1] == 64 * MIB + rows * MIB // 4 + 100 * MIB + 200 * MIB
+    assert line(roomy, "workspace")[1] == 64 * MIB + rows * MIB // 4 + 200 * MIB
     # With 512 rows everything fits but for the picture part.
-    work = 64 * MIB + (512 + 1128) * MIB // 4 + 300 * MIB + 100 * MIB
+    work = 64 * MIB + (512 + 1128) * MIB // 4 + 300 * MIB
     exact = FIXED - 64 * MIB + work + pages(8192, 4, 16)
     apart = fits(exact, WISH, seeing)
     assert (apart.placement, apart.streams, apart.states) == ("pictures-apart", 4, 16)
@@ -134,7 +138,7 @@ def test_pictures_are_counted_with_the_rows_of_the_longest_and_wait_in_ram_where
     assert isinstance(refused, Refused)
     like_text = replace(FOOTPRINT, vision=VisionPart(800 * MIB, 200 * MIB))
     rows_alone = line(fits(24 * GIB, WISH, like_text), "workspace")[1]
-    assert rows_alone == 64 * MIB + 512 * MIB + 300 * MIB
+    assert rows_alone == 64 * MIB + 512 * MIB + 200 * MIB
 
 
 def test_sliding_pages_follow_the_rows_of_a_chunk() -> None:
@@ -148,7 +152,7 @@ def test_sliding_pages_follow_the_rows_of_a_chunk() -> None:
 
 def test_layers_that_do_not_fit_are_streamed_from_pinned_memory_or_the_file() -> None:
     dense = replace(FOOTPRINT, streamable=LAYERS)
-    work = 64 * MIB + 612 * MIB + 2 * MIB + DRIVER + pages(8192, 1, 2)
+    work = 64 * MIB + 512 * MIB + 2 * MIB + DRIVER + pages(8192, 1, 2)
     room_for = work + 200 * MIB + 200 * MIB + 7 * 100 * MIB
     found = fits(room_for, WISH, dense)
     assert (found.placement, found.chunk_rows, found.streams) == ("streamed", 2048, 1)
@@ -167,7 +171,7 @@ def test_layers_that_do_not_fit_are_streamed_from_pinned_memory_or_the_file() ->
 def test_experts_have_the_largest_table_that_fits_down_to_the_active_ones() -> None:
     mixture = replace(FOOTPRINT, streamable=EXPERTS)
     fixed = 4200 * MIB - EXPERTS.experts_bytes
-    work = 64 * MIB + 612 * MIB + 2 * MIB + DRIVER + pages(8192, 1, 2) + fixed + 32 * MIB
+    work = 64 * MIB + 512 * MIB + 2 * MIB + DRIVER + pages(8192, 1, 2) + fixed + 32 * MIB
     for slots in (32, 16, 8):
         found = fits(work + slots * 40 * MIB, WISH, mixture)
         assert line(found, "expert slots") == ("gpu0", slots * 40 * MIB)
@@ -180,7 +184,7 @@ def test_experts_have_the_largest_table_that_fits_down_to_the_active_ones() -> N
     without = fits(work + 8 * 40 * MIB - none, WISH, mixture)
     assert (without.chunk_rows, without.states) == (2048, 0)
     assert fits(work + 8 * 40 * MIB - none - 1, WISH, mixture).chunk_rows == 1024
-    least = work + 8 * 40 * MIB - none - (2048 - 64) * MIB // 4 - 100 * MIB
+    least = work + 8 * 40 * MIB - none - (2048 - 64) * MIB // 4
     assert fits(least, WISH, mixture).chunk_rows == 64
     assert isinstance(place(least - 1, WISH, mixture), Refused)
 
