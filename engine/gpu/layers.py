@@ -219,13 +219,18 @@ class _Maker:
         )
 
     def _head_norms(self, spec: AttentionSpec) -> HeadNorms:
-        found = []
-        for norm in (spec.query_norm, spec.key_norm, spec.value_norm):
-            weight = None
-            if norm is not None and norm.weight is not None:
-                weight = self._weights.norm(norm)
-            found += [weight, None if norm is None else norm.eps]
-        return HeadNorms(*found)
+        query, key, value = (
+            None if norm is None else self._norm(norm, spec.head_dim)
+            for norm in (spec.query_norm, spec.key_norm, spec.value_norm)
+        )
+        return HeadNorms(
+            query=None if query is None else query.weight,
+            query_eps=None if query is None else query.eps,
+            key=None if key is None else key.weight,
+            key_eps=None if key is None else key.eps,
+            value=None if value is None else value.weight,
+            value_eps=None if value is None else value.eps,
+        )
 
     def _turned(self, rope: RopeSpec) -> Turns:
         if rope not in self._turns:

@@ -52,8 +52,7 @@ class DeviceRows(Owner):
 
         Rows beyond them are those of nobody: position 0, slot -1, no pages.
         """
-        host, index = self._free_host()
-        words: NDArray[np.int32] = host.numpy()
+        words, index = self._free_host()
         words[: 3 * self._rows] = 0
         words[2 * self._rows : 3 * self._rows] = -1
         words[: len(ids)] = ids
@@ -68,21 +67,36 @@ class DeviceRows(Owner):
                 table = lane.table(group)[:count]
                 tables[row, : len(table)] = table
             at += tables.size
-        self._words.copy_(host, non_blocking=True)
-        if self._words.is_cuda:
-            event = torch.cuda.Event()
-            event.record()
-            self._copied[index] = event
+        self._send(index)
+
+    def pretend(self, page_counts: Sequence[int]) -> None:
+        """Token 0 everywhere, in pages that may be anybody's: for runs whose results count not."""
+        words, index = self._free_host()
+        words[:] = 0
+        at = 3 * self._rows
+        for table, count in zip(self.tables, page_counts, strict=True):
+            size = table.numel()
+            words[at : at + size] = np.arange(size) % count
+            at += size
+        self._send(index)
 
     def close(self) -> None:
         """Free the tensors; may be repeated."""
         self._ring.clear()
 
-    def _free_host(self) -> tuple[torch.Tensor, int]:
+    def _send(self, index: int) -> None:
+        """Copy one of the ring to the device."""
+        self._words.copy_(self._ring[index], non_blocking=True)
+        if self._words.is_cuda:
+            event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            event.record()
+            self._copied[index] = event
+
+    def _free_host(self) -> tuple[NDArray[np.int32], int]:
         """The next of the ring, once its last copy was made."""
         index = self._next
         self._next = (index + 1) % len(self._ring)
         event = self._copied[index]
         if event is not None:
             event.synchronize()
-        return self._ring[index], index
+        return self._ring[index].numpy(), index

@@ -22,6 +22,8 @@ from engine.gpu.walk import Added
 from engine.gpu.workspace import Workspace
 from engine.owner import Owner
 
+WARM_ROWS: Final = (1, 16, 17, 33, 64, 65, 128, 129, 256, 300, 512, 1024, 2048, 3000, 4096, 8192)
+"""Rows of chunks that are run at load: at least one for each way in which a kernel is launched."""
 GRID_ROWS: Final = 64
 """The delta rule computes blocks of so many rows at absolute positions."""
 
@@ -79,11 +81,21 @@ class GpuRunner(Owner):
         """Yes: a row's bits do not depend on its neighbours."""
         return True
 
+    @torch.inference_mode()
     def record(self, progress: Callable[[int, int], None]) -> None:
-        """Compile and record every step."""
+        """Compile and record every step, and compile what prompt chunks of any length launch.
+
+        Chunks are run over pages and states that nobody holds yet; what they leave there is no
+        number that is ever read.
+        """
         most = bucket_of(self._parts.streams)
         self._step_rows.show([], [], [])
         self._graphs.record([each for each in STEP_BUCKETS if each <= most], progress)
+        if self._parts.device.type == "cuda":
+            for rows in (each for each in WARM_ROWS if each <= self.chunk_rows):
+                self._chunk_rows.pretend(self._parts.places.kv.page_counts)
+                self._last_logits(self._run_chunk(range(rows), 0), rows - 1, rows)
+            torch.cuda.synchronize(self._parts.device)
 
     @torch.inference_mode()
     def prompt_chunk(
@@ -126,8 +138,11 @@ class GpuRunner(Owner):
         if position % GRID_ROWS or not 0 < count <= self.chunk_rows:
             raise InvariantBroken(f"A chunk of {count} rows begins at {position}, off the grid.")
         self._chunk_rows.show([lane], ids, [])
-        parts, rows = self._parts, range(position, position + count)
-        slot = lane.recurrent_slot
+        return self._run_chunk(range(position, position + count), lane.recurrent_slot)
+
+    def _run_chunk(self, rows: range, slot: int | None) -> Added:
+        """A chunk whose ids and pages the device has been shown."""
+        parts = self._parts
         return ChunkOperations(
             parts.model, parts.places, parts.chunk, self._chunk_rows, rows, slot=slot
         ).run()

@@ -287,4 +287,7 @@ def split_delta(layer: Delta, joined: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """mixed, gate, beta and alpha of a delta layer's joint output, as views."""
     spec, heads = layer.spec, layer.spec.value_head_count
     values = heads * spec.value_dim
-    return joined.split([spec.channels, values, heads, heads], dim=1)
+    ends = (0, spec.channels, spec.channels + values, spec.channels + values + heads)
+    return tuple(
+        joined[:, first:end] for first, end in zip(ends, (*ends[1:], ends[-1] + heads), strict=True)
+    )

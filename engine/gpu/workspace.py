@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Final
 
 import torch
 
@@ -15,6 +16,9 @@ from engine.errors import InvariantBroken
 from engine.owner import Owner
 from kernels.packed.layout import BLOCK
 from kernels.rows import SUM_ELEMENTS, QuantizedRows
+
+MOST_VIEWS: Final = 4096
+"""Views that are remembered; chunks have many lengths."""
 
 
 class Workspace(Owner):
@@ -41,6 +45,8 @@ class Workspace(Owner):
             if size > flat.numel():
                 raise InvariantBroken(f"{name} of {size:,} bytes was planned {flat.numel():,}.")
             found = flat[:size].view(dtype).view(shape)
+            if len(self._views) >= MOST_VIEWS:
+                self._views.clear()
             self._views[key] = found
         return found
 

@@ -62,6 +62,7 @@ def _check(
         ("close", partial(gpu_checks.close_to_float32, source, ids, device, LIMIT)),
         ("cuts", partial(gpu_checks.same_in_any_cut, source, ids, device)),
         ("company", partial(gpu_checks.same_in_company, source, ids, device)),
+        ("ready", partial(gpu_checks.nothing_new_after_ready, source, ids[:250], device)),
     ]
     for label, check in checks:
         began = time.monotonic()

@@ -6,6 +6,7 @@ Every check raises AssertionError with a sentence, and returns figures.
 from __future__ import annotations
 
 import torch
+import triton
 
 from engine.cache.formats import KvFormat
 from engine.checkpoint.source import CheckpointSource
@@ -76,6 +77,38 @@ def same_in_company(source: CheckpointSource, ids: list[int], device: str) -> No
                 lane.close()
     for count in COMPANIES[1:]:
         assert same_bits(found[1], found[count]), f"A stream of {count} differs from one alone."
+
+
+def nothing_new_after_ready(source: CheckpointSource, ids: list[int], device: str) -> None:
+    """Chunks of many lengths and steps of many rows load no kernel and allocate nothing."""
+    loaded: list[str] = []
+
+    def note(*arguments: object) -> None:
+        loaded.append(str(arguments[:2]))
+
+    rows = len(ids) + STEP_ROWS
+    with GpuSide(source, rows, device=device, streams=4, lanes=4) as gpu:
+        triton.knobs.runtime.kernel_load_start_hook.add(note)
+        try:
+            before = allocations(device)
+            for count in (1, 2, 15, 16, 31, 63, 64, 100, 127, 192, len(ids)):
+                with gpu.lane() as lane:
+                    lane.extend(count)
+                    gpu.runner.prompt_chunk(lane, ids[:count], 0)
+                    lane.extend(1)
+                    gpu.runner.step([lane], [7], [count])
+            assert not loaded, f"Loaded after ready: {loaded}"
+            after = allocations(device)
+            assert after == before, f"{after - before} allocations after ready."
+        finally:
+            triton.knobs.runtime.kernel_load_start_hook.remove(note)
+
+
+def allocations(device: str) -> int:
+    """Pieces of memory that torch's allocator took from the driver so far."""
+    if device == "cpu":
+        return 0
+    return int(torch.cuda.memory_stats()["segment.all.allocated"])
 
 
 def contents(gpu: GpuSide, slot: int | None) -> tuple[torch.Tensor, torch.Tensor]:
