@@ -100,3 +100,64 @@ def _four(low_half, upper, t0, t1, t2, t3, ASM: tl.constexpr):
     below = pick_bytes(t0, t1, low_half, ASM)
     above = pick_bytes(t2, t3, low_half, ASM)
     return pick_bytes(below, above, upper, ASM)
+
+
+@triton.jit
+def tile_16x8(a0, a1, b0, UNSIGNED: tl.constexpr, ASM: tl.constexpr):
+    """A warp's product of bytes, 16 rows x 16 with 16 x 8 columns: four int32 a thread.
+
+    Threads lie along the tensors' first dimension, [32 * warps, 1]. Thread t of a warp has of row
+    t // 4 (a0) and t // 4 + 8 (a1), and of column t // 4 (b0), bytes 4 * (t % 4) and after. It
+    receives columns 2 * (t % 4) and the next one of row t // 4, then of row t // 4 + 8.
+    """
+    if ASM:
+        kind: tl.constexpr = "u8" if UNSIGNED else "s8"
+        return tl.inline_asm_elementwise(
+            "{ .reg .b32 z; mov.b32 z, 0; mma.sync.aligned.m16n8k16.row.col.s32."
+            + kind
+            + ".s8.s32 {$0, $1, $2, $3}, {$4, $5}, {$6}, {z, z, z, z}; }",
+            "=r,=r,=r,=r,r,r,r",
+            [a0, a1, b0],
+            dtype=(tl.int32, tl.int32, tl.int32, tl.int32),
+            is_pure=True,
+            pack=1,
+        )
+    else:  # noqa: RET505 - as above
+        c0, c1 = _pairs_of_columns(a0, b0, UNSIGNED)
+        c2, c3 = _pairs_of_columns(a1, b0, UNSIGNED)
+        return c0, c1, c2, c3
+
+
+@triton.jit
+def tile_16x8_of_32(a0, a1, a2, a3, b0, b1, UNSIGNED: tl.constexpr, ASM: tl.constexpr):
+    """The same over 32 bytes: a2, a3 and b1 have bytes 16 + 4 * (t % 4) and after."""
+    if ASM:
+        kind: tl.constexpr = "u8" if UNSIGNED else "s8"
+        return tl.inline_asm_elementwise(
+            "{ .reg .b32 z; mov.b32 z, 0; mma.sync.aligned.m16n8k32.row.col.s32."
+            + kind
+            + ".s8.s32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {z, z, z, z}; }",
+            "=r,=r,=r,=r,r,r,r,r,r,r",
+            [a0, a1, a2, a3, b0, b1],
+            dtype=(tl.int32, tl.int32, tl.int32, tl.int32),
+            is_pure=True,
+            pack=1,
+        )
+    else:  # noqa: RET505 - as above
+        c0, c1, c2, c3 = tile_16x8(a0, a1, b0, UNSIGNED, False)
+        d0, d1, d2, d3 = tile_16x8(a2, a3, b1, UNSIGNED, False)
+        return c0 + d0, c1 + d1, c2 + d2, c3 + d3
+
+
+@triton.jit
+def _pairs_of_columns(a, b, UNSIGNED: tl.constexpr):
+    """Rows of a, four threads each, with columns of b, four threads each."""
+    warps: tl.constexpr = a.shape[0] // 32
+    rows = tl.reshape(a, (warps, 8, 1, 4))
+    columns = tl.reshape(b, (warps, 1, 8, 4))
+    total = tl.zeros((warps, 8, 8, 4), dtype=tl.int32)
+    for byte in tl.static_range(4):
+        left = (rows >> (8 * byte)) & 255 if UNSIGNED else (rows << (24 - 8 * byte)) >> 24
+        total += left * ((columns << (24 - 8 * byte)) >> 24)
+    even, odd = tl.split(tl.reshape(tl.sum(total, axis=3), (warps, 8, 4, 2)))
+    return tl.reshape(even, (warps * 32, 1)), tl.reshape(odd, (warps * 32, 1))

@@ -155,3 +155,51 @@ def factors(found, GROUP: tl.constexpr, SCALE: tl.constexpr, HAS_SUPER: tl.const
     if HAS_SUPER:
         first, second = found[count] * first, found[count] * second
     return first, second
+
+
+@triton.jit
+def scaled_sums(
+    first, second, sums, scale, minimum, GROUP: tl.constexpr, OFFSET: tl.constexpr,
+    MINIMUM: tl.constexpr,
+):  # fmt: skip
+    """A block's whole sums, times the weight's scales: float32, before the activations' scale.
+
+    Args:
+        first, second: codes times activations, of both halves where GROUP is 16, else of all in
+            ``first``.
+        sums: of activations, of both halves.
+        MINIMUM: 0 where nothing is added, 1 where minima are, -1 where they are taken away.
+    """
+    sum_first, sum_second = sums
+    if GROUP != 16:
+        sum_first += sum_second
+    if OFFSET:
+        first -= OFFSET * sum_first
+        second -= OFFSET * sum_second
+    value = first.to(tl.float32) * scale[0]
+    if GROUP == 16:
+        value = tl.fma(second.to(tl.float32), scale[1], value)
+    if MINIMUM:
+        value = tl.fma(MINIMUM * sum_first.to(tl.float32), minimum[0], value)
+        if GROUP == 16:
+            value = tl.fma(MINIMUM * sum_second.to(tl.float32), minimum[1], value)
+    return value
+
+
+@triton.jit
+def places(
+    row, along, low, high, scales, supers, minima, super_minima, unit,
+    BLOCKS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Where a tile's blocks of the first step lie in each plane."""
+    single = along * unit
+    groups: tl.constexpr = 2 * BLOCKS if GROUP == 16 else BLOCKS * 32 // GROUP
+    group = along * 2 if GROUP == 16 else single // (GROUP // 32)
+    return (
+        low + row * (BLOCKS * LOW) + along * LOW,
+        high + row * (BLOCKS * HIGH) + (single if HIGH == 1 else along * HIGH),
+        scales + row * groups + group,
+        supers + row * (BLOCKS // 8) + single // 8,
+        minima + row * groups + group,
+        super_minima + row * (BLOCKS // 8) + single // 8,
+    )

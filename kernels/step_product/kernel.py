@@ -21,6 +21,8 @@ from kernels.step_product.codes import (
     low_codes,
     low_words,
     one,
+    places,
+    scaled_sums,
     two,
     with_high,
 )
@@ -72,46 +74,12 @@ def block_values(
     GROUP: tl.constexpr, OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr,
     PARTS: tl.constexpr, MASKED: tl.constexpr, ASM: tl.constexpr,
 ):  # fmt: skip
-    """Products of one row's blocks with the tile's, before the row's scales: float32.
-
-    MINIMUM: 0 where nothing is added, 1 where minima are, -1 where they are taken away.
-    """
+    """Products of one row's blocks with the tile's, before the row's scales: float32."""
     first, second = both_planes(codes, x_high, x_low, live, GROUP, UNSIGNED, PARTS, MASKED, ASM)
+    sums = (first, second)
     if OFFSET or MINIMUM:
-        sum_first, sum_second = two(x_sums, live, MASKED)
-        if GROUP != 16:
-            sum_first += sum_second
-    if OFFSET:
-        first -= OFFSET * sum_first
-        if GROUP == 16:
-            second -= OFFSET * sum_second
-    value = first.to(tl.float32) * scale[0]
-    if GROUP == 16:
-        value = tl.fma(second.to(tl.float32), scale[1], value)
-    if MINIMUM:
-        value = tl.fma(MINIMUM * sum_first.to(tl.float32), minimum[0], value)
-        if GROUP == 16:
-            value = tl.fma(MINIMUM * sum_second.to(tl.float32), minimum[1], value)
-    return value
-
-
-@triton.jit
-def places(
-    row, along, low, high, scales, supers, minima, super_minima, unit,
-    BLOCKS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
-):  # fmt: skip
-    """Where a tile's blocks of the first step lie in each plane."""
-    single = along * unit
-    groups: tl.constexpr = 2 * BLOCKS if GROUP == 16 else BLOCKS * 32 // GROUP
-    group = along * 2 if GROUP == 16 else single // (GROUP // 32)
-    return (
-        low + row * (BLOCKS * LOW) + along * LOW,
-        high + row * (BLOCKS * HIGH) + (single if HIGH == 1 else along * HIGH),
-        scales + row * groups + group,
-        supers + row * (BLOCKS // 8) + single // 8,
-        minima + row * groups + group,
-        super_minima + row * (BLOCKS // 8) + single // 8,
-    )
+        sums = two(x_sums, live, MASKED)
+    return scaled_sums(first, second, sums, scale, minimum, GROUP, OFFSET, MINIMUM)
 
 
 @triton.jit

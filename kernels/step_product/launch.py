@@ -18,9 +18,11 @@ from kernels.packed.weight import DenseWeight, PackedWeight, Weight
 from kernels.rows import MOST_ROWS, QuantizedRows
 from kernels.step_product.dense import dense_experts, dense_rows
 from kernels.step_product.kernel import packed_experts, packed_rows
+from kernels.step_product.matrix import matrix_rows
 
 WIDTH: Final = 32
 """Threads of a warp: blocks, or runs of a dense weight, that it takes in one step."""
+MATRIX_WARPS: Final = 8
 THREADS_AXIS: Final = 1 if tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 7) else 0
 """The dimension that threads lie along where two are alike to Triton: the last one since 3.7."""
 
@@ -34,12 +36,14 @@ class Configuration:
         warps: of a program; a step of K is 32 blocks for each.
         unroll: steps of K that the compiler sees together.
         ahead: the weight is loaded one step before it is needed.
+        matrix: 16 * ``tile`` rows of the weight on tensor cores; the bits are those of one warp.
     """
 
     tile: int
     warps: int
     unroll: int
     ahead: bool = False
+    matrix: bool = False
 
 
 def configuration(rows: int, weight_rows: int, columns: int) -> Configuration:
@@ -48,7 +52,7 @@ def configuration(rows: int, weight_rows: int, columns: int) -> Configuration:
     tile = 4 if weight_rows >= 16384 else 2 if weight_rows >= 1024 else 1
     if rows > 4:
         tile = min(tile, 2)
-    return Configuration(tile, warps, 1 if columns < 2048 else 2)
+    return Configuration(tile, warps, 1)
 
 
 def step_product(
@@ -88,6 +92,15 @@ def step_product(
     flags = {"BIAS": bias is not None, "ADD": add, "ROWS": bucket}
     if isinstance(weight, DenseWeight):
         dense_rows[grid](*common, *_dense(x, weight), **flags, **_dense_cut(weight, cut))
+    elif cut.matrix:
+        matrix_rows[(-(-weight.rows // (16 * cut.tile)),)](
+            *common,
+            *_planes(x, weight),
+            BIAS=bias is not None,
+            ADD=add,
+            FOURS=-(-bucket // 4),
+            **_matrix_cut(x, weight, cut),
+        )
     else:
         packed_rows[grid](
             *common,
@@ -168,6 +181,18 @@ def _cut(x: QuantizedRows, weight: PackedWeight, cut: Configuration) -> dict[str
         "ASM": x.high.is_cuda,
         "AXIS": THREADS_AXIS,
         "num_warps": cut.warps,
+        "enable_fp_fusion": False,
+        **dependent(x.high.device),
+        **layout_constants(weight.layout),
+    }
+
+
+def _matrix_cut(x: QuantizedRows, weight: PackedWeight, cut: Configuration) -> dict[str, Any]:
+    return {
+        "BLOCKS": weight.columns // BLOCK,
+        "TILES": cut.tile,
+        "ASM": x.high.is_cuda,
+        "num_warps": MATRIX_WARPS,
         "enable_fp_fusion": False,
         **dependent(x.high.device),
         **layout_constants(weight.layout),

@@ -1,7 +1,8 @@
 """What to time of the products of generated rows: real shapes, several configurations each.
 
-A name has packing, weight rows x columns, rows, and tile/warps/unroll (a: ahead) where they are
-not the launch's own choice. Calls go round among buffers that the L2 cache does not hold together.
+A name has packing, weight rows x columns, rows, and tile/warps/unroll (a: ahead, m: matrix) where
+they are not the launch's own choice. Calls go round among buffers that the L2 cache does not hold
+together. Of a product on tensor cores the name says too whether it has the bits of the other.
 """
 
 from __future__ import annotations
@@ -22,14 +23,10 @@ DEVICE = torch.device("cuda")
 ROUND_BYTES = 160_000_000
 """Of the buffers that calls go round: more than twice an L2 cache."""
 
-MANY = (
-    (1, 1, 1), (1, 1, 4), (2, 1, 1), (2, 1, 2), (4, 1, 1), (4, 1, 2), (8, 1, 1),
-    (2, 2, 1), (4, 2, 1), (1, 4, 1), (2, 4, 1), (4, 4, 1),
-    (1, 1, 1, True), (2, 1, 1, True), (4, 1, 1, True), (2, 2, 1, True), (1, 4, 1, True),
-)  # fmt: skip
-SOME = ((1, 1, 2), (2, 1, 1), (4, 1, 1), (2, 2, 1), (1, 4, 1), (2, 1, 1, True), (1, 4, 1, True))
-FOR_ROWS = ((1, 1, 1), (2, 1, 1), (2, 4, 1))
-Cut = tuple[int, int, int] | tuple[int, int, int, bool]
+Cut = tuple[int, int, int] | tuple[int, int, int, bool] | tuple[int, int, int, bool, bool]
+LARGE: tuple[Cut, ...] = ((2, 1, 1), (4, 1, 1), (4, 1, 1, True), (2, 2, 1))
+SMALL: tuple[Cut, ...] = ((1, 1, 4), (2, 1, 1, True), (1, 4, 1))
+MORE: tuple[Cut, ...] = ((2, 1, 1), (1, 1, 1, False, True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,32 +36,21 @@ class Shape:
     packing: str
     weight_rows: int
     columns: int
-    one: tuple[Cut, ...] = SOME
+    one: tuple[Cut, ...] = ()
     more: tuple[int, ...] = ()
 
 
 SHAPES = (
-    Shape("q4_k", 34816, 5120, MANY, (2, 4, 8, 16)),
-    Shape("q4_k", 5120, 17408, MANY, (8,)),
-    Shape("q4_k", 4096, 4096, MANY, (8,)),
-    Shape("q4_k", 5120, 6144),
-    Shape("q4_k", 24576, 4096),
-    Shape("q4_k", 4096, 12288),
-    Shape("q4_k", 12288, 2560),
-    Shape("q4_k", 6144, 1024),
-    Shape("q4_k", 7168, 1024),
-    Shape("q4_k", 1024, 3584),
-    Shape("q6_k", 10240, 5120, SOME, (8,)),
-    Shape("q6_k", 5120, 17408),
-    Shape("q6_k", 248320, 5120, SOME[1:3]),
-    Shape("q6_k", 248320, 1024, SOME[1:4]),
-    Shape("q8_0", 24576, 4096, MANY, (8,)),
-    Shape("q8_0", 48, 5120, ((1, 1, 1), (1, 4, 1), (1, 8, 1))),
-    Shape("q5_k", 17408, 5120, SOME[1:3]),
-    Shape("iq4_xs", 17408, 5120, SOME[1:3]),
-    Shape("mlx4_64_bf16", 17408, 5120, SOME[1:3]),
-    Shape("bf16", 256, 2048, ((1, 1, 1), (1, 4, 1))),
-    Shape("bf16", 10240, 2560, SOME),
+    Shape("q4_k", 34816, 5120, LARGE, (4, 8, 16)),
+    Shape("q4_k", 4096, 4096, SMALL, (8,)),
+    Shape("q4_k", 5120, 17408, (*LARGE, (1, 4, 1))),
+    Shape("q6_k", 10240, 5120, LARGE[1:], (8,)),
+    Shape("q8_0", 24576, 4096, LARGE[:3]),
+    Shape("q6_k", 248320, 5120, LARGE[1:2]),
+    Shape("q4_k", 5120, 6144, SMALL),
+    Shape("q4_k", 1024, 3584, SMALL),
+    Shape("q8_0", 48, 5120, ((1, 8, 1),)),
+    Shape("bf16", 256, 2048, ((1, 1, 1),)),
 )
 
 
@@ -72,9 +58,8 @@ def benches() -> Iterator[Bench]:
     """Every shape and configuration, then stacks of experts."""
     for shape in SHAPES:
         yield from products(shape)
-    for packing in ("q4_k", "q6_k"):
-        yield from experts(packing, 1024, 2048, shared=True)
-        yield from experts(packing, 2048, 512, shared=False)
+    yield from experts("q4_k", 1024, 2048, shared=True)
+    yield from experts("q4_k", 2048, 512, shared=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +102,27 @@ def products(shape: Shape) -> Iterator[Bench]:
     size = weight_bytes(weights[0])
     for _ in range(max(1, int(ROUND_BYTES / size))):
         weights.append(random_weight(*facts, DEVICE, generator))
-    for rows, tried in ((1, shape.one), *((rows, FOR_ROWS) for rows in shape.more)):
+    for rows, tried in ((1, shape.one), *((rows, MORE) for rows in shape.more)):
         x = quantized(torch.randn(rows, shape.columns, device=DEVICE, generator=generator))
         out = torch.empty(rows, shape.weight_rows, device=DEVICE)
         flops = 2.0 * rows * shape.weight_rows * shape.columns
         name = f"{shape.packing} {shape.weight_rows}x{shape.columns} rows {rows}"
         for cut in (None, *(Configuration(*each) for each in tried)):
             call = ProductCall(x, weights, out, cut)
-            yield f"{name} {written(cut)}", call, size, flops
-        if rows == 1 and shape.one is MANY:
-            cut = Configuration(2, 1, 2)
+            bits = compared(call) if cut is not None and cut.matrix else ""
+            yield f"{name} {written(cut)}{bits}", call, size, flops
+        if rows == 1 and shape.one is LARGE:
+            cut = Configuration(4, 1, 1)
             call = ProductCall(x, weights, out, cut, parts=1)
             yield f"{name} {written(cut)} high plane alone", call, size, flops
+
+
+def compared(call: ProductCall) -> str:
+    """Whether a product on tensor cores has the bits of the one of single threads."""
+    call()
+    found = call.out.clone()
+    step_product(call.x, call.weights[0], call.out, cut=Configuration(2, 1, 1))
+    return " same bits" if torch.equal(found, call.out) else " OTHER BITS"
 
 
 def experts(packing: str, n: int, columns: int, *, shared: bool) -> Iterator[Bench]:
@@ -145,7 +139,7 @@ def experts(packing: str, n: int, columns: int, *, shared: bool) -> Iterator[Ben
         out = torch.empty(rows, 8, n, device=DEVICE)
         different = sum(len(set(each.flatten().tolist())) for each in drawn) / len(drawn)
         size = weight_bytes(weight) / 256 * different
-        for cut in (None, *(Configuration(*each) for each in SOME)):
+        for cut in (None, *(Configuration(*each) for each in SMALL)):
             call = ExpertCall(x, weight, drawn, out, cut)
             name = f"{packing} experts {n}x{columns} rows {rows} {written(cut)}"
             yield name, call, size, 2.0 * rows * 8 * n * columns
@@ -153,7 +147,11 @@ def experts(packing: str, n: int, columns: int, *, shared: bool) -> Iterator[Ben
 
 def written(cut: Configuration | None) -> str:
     """A configuration in a name."""
-    return "own" if cut is None else f"{cut.tile}/{cut.warps}/{cut.unroll}" + "a" * cut.ahead
+    return (
+        "own"
+        if cut is None
+        else f"{cut.tile}/{cut.warps}/{cut.unroll}" + "a" * cut.ahead + "m" * cut.matrix
+    )
 
 
 def weight_bytes(weight: Weight) -> float:
