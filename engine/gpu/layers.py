@@ -220,7 +220,7 @@ class _Maker:
 
     def _head_norms(self, spec: AttentionSpec) -> HeadNorms:
         query, key, value = (
-            None if norm is None else self._norm(norm, spec.head_dim)
+            None if norm is None else self.norm(norm)
             for norm in (spec.query_norm, spec.key_norm, spec.value_norm)
         )
         return HeadNorms(
