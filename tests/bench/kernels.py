@@ -6,8 +6,9 @@ Checks are the cases of tests/helpers/gpu/<op>.py, benches what tests/helpers/gp
 yields. All of them compile and run once side by side first, several processes a kernel; then one
 kernel after another is timed, with nothing else on the card. A kernel that fails, hangs or breaks
 the card's context costs its own lines only: failures come last, and the exit status is 1 when
-there are any. ``--device cpu`` runs the checks in Triton's interpreter. The last line is JSON;
-with ``--out`` it stands in that file alone.
+there are any. What was not compiled within ``--warm-s`` is not timed, and named. ``--device cpu``
+runs the checks in Triton's interpreter. The last line is JSON; with ``--out`` it stands in that
+file alone.
 """
 
 from __future__ import annotations
@@ -30,17 +31,24 @@ def main(arguments: Sequence[str]) -> int:
     ends = time.monotonic() + options.limit_s
     report = Report(options.out)
     checks, benches = _names(options)
+    if benches:
+        card = Child("time", "card", options.device)
+        card.until_ready(report.add, ends, options.child_s)
+        card.timed(report.add, ends, [])
     shards = [f"{number}/{options.shards}" for number in range(options.shards)]
-    order = [Child(kind, name, options.device, shard)
-             for kind, names in (("check", checks), ("warm", benches))
-             for name in names for shard in shards]  # fmt: skip
-    waiting = [Child("time", name, options.device) for name in ("card", *benches) if benches]
+    checking = [Child("check", name, options.device, shard) for name in checks for shard in shards]
+    warming = [Child("warm", name, options.device, shard) for shard in shards for name in benches]
+    waiting = [Child("time", name, options.device) for name in benches]
+    limits = {"check": options.child_s, "warm": options.warm_s, "time": options.child_s}
     with ThreadPoolExecutor(options.jobs) as pool:
-        limit_s = options.child_s
-        for found in pool.map(lambda child: child.until_ready(ends, limit_s), [*order, *waiting]):
-            report.add(found)
+        started = [
+            pool.submit(child.until_ready, report.add, ends, limits[child.kind])
+            for child in (*checking, *warming, *waiting)
+        ]
+    for each in started:
+        each.result()
     for child in waiting:
-        report.add(child.timed(ends))
+        child.timed(report.add, ends, report.warmed(child.module))
     return report.finish()
 
 
@@ -52,7 +60,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--jobs", type=int, default=14, help="processes side by side at first")
     parser.add_argument("--shards", type=int, default=4, help="processes that share one kernel")
-    parser.add_argument("--child-s", type=float, default=300.0, help="the most one of them takes")
+    parser.add_argument("--child-s", type=float, default=240.0, help="the most one of them takes")
+    parser.add_argument("--warm-s", type=float, default=75.0, help="the most compiling takes each")
     parser.add_argument("--limit-s", type=float, default=560.0, help="what runs then is ended")
     parser.add_argument("--out", type=Path, help="keeps everything printed, as it comes")
     return parser.parse_args(arguments)

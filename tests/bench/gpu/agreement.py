@@ -9,11 +9,10 @@ from typing import Any
 
 import torch
 
-from tests.bench.gpu.model import GpuModel
+from tests.bench.gpu.model import COMPANY, GpuModel
 
 READ = 128
 STEPS = 4
-COMPANY = 4
 LARGEST_ERROR = 6e-2
 LONG = 640
 CUTS = (64, 256, 320)

@@ -43,7 +43,7 @@ def _seconds(make: Any) -> float:
 
 
 def _copy() -> Any:
-    source = torch.randint(0, 255, (COPIED_BYTES,), dtype=torch.uint8, device="cuda")
+    source = torch.randn(COPIED_BYTES // 4, device="cuda")
     target = torch.empty_like(source)
     return lambda: target.copy_(source)
 

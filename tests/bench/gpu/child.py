@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -19,6 +20,7 @@ from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parents[3]
 READY = "ready"
+WARM = "warm"
 LAST_WORDS = 1500
 
 
@@ -44,20 +46,23 @@ class Finding:
         return json.dumps(asdict(self), default=str)
 
 
+Tell = Callable[[Finding], None]
+
+
 class Child:
     """One process; started by ``until_ready``, reaped at its end or when time is up."""
 
     def __init__(self, kind: str, module: str, device: str, shard: str = "0/1") -> None:
-        self._kind, self._module = kind, module
+        self.kind, self.module = kind, module
         self._what = (kind, module, device, shard)
         self._process: subprocess.Popen[str] | None = None
         self._log: IO[bytes] = TemporaryFile()  # noqa: SIM115 - closed with the object
 
-    def until_ready(self, ends: float, limit_s: float) -> list[Finding]:
-        """Start it; its findings until it is ready to time, or until it ended."""
+    def until_ready(self, tell: Tell, ends: float, limit_s: float) -> None:
+        """Start it; tell its findings until it is ready to time, or until it ended."""
         ends = min(ends, time.monotonic() + limit_s)
         if time.monotonic() >= ends:
-            return [Finding(self._kind, self._module, "", "not started: the time was up")]
+            return tell(Finding(self.kind, self.module, "", "not started: the time was up"))
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         if "cpu" in self._what:
             environment["TRITON_INTERPRET"] = "1"
@@ -66,45 +71,45 @@ class Child:
             cwd=ROOT, env=environment, text=True, stderr=self._log,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
-        return self._findings(ends)
+        return self._follow(tell, ends)
 
-    def timed(self, ends: float) -> list[Finding]:
-        """Let it time its cases; what it then finds. Nothing where it has ended already."""
+    def timed(self, tell: Tell, ends: float, names: Sequence[str]) -> None:
+        """Let it time the cases of those names; nothing where it has ended already."""
         process = self._process
         if process is None or process.stdin is None or process.stdin.closed:
-            return []
-        process.stdin.write("go\n")
+            return
+        process.stdin.write(json.dumps(list(names)) + "\n")
         process.stdin.close()
-        return self._findings(ends)
+        self._follow(tell, ends)
 
-    def _findings(self, ends: float) -> list[Finding]:
+    def _follow(self, tell: Tell, ends: float) -> None:
         process = self._process
         assert process is not None and process.stdout is not None
         stopper = threading.Timer(max(0.1, ends - time.monotonic()), process.kill)
         stopper.start()
-        found: list[Finding] = []
         try:
             for line in process.stdout:
                 if not line.startswith("{"):
                     continue
                 finding = Finding(**json.loads(line))
                 if finding.kind == READY:
-                    return found
-                found.append(finding)
-            return found + self._ended(process, ends)
+                    return
+                tell(finding)
+            self._end(tell, process, ends)
         finally:
             stopper.cancel()
 
-    def _ended(self, process: subprocess.Popen[str], ends: float) -> list[Finding]:
-        """A failure where it did not end by itself and well."""
+    def _end(self, tell: Tell, process: subprocess.Popen[str], ends: float) -> None:
+        """Tell a failure where it did not end by itself and well; compiling may be cut short."""
         if process.stdin is not None and not process.stdin.closed:
             process.stdin.close()
         code = process.wait()
         if process.stdout is not None:
             process.stdout.close()
-        if code == 0:
-            return []
+        late = time.monotonic() >= ends
+        if code == 0 or (late and self.kind == WARM):
+            return
         self._log.seek(0)
         words = self._log.read().decode("utf-8", "replace")[-LAST_WORDS:]
-        why = "ended because the time was up" if time.monotonic() >= ends else f"ended with {code}"
-        return [Finding(self._kind, self._module, "", f"{why}: {words}")]
+        why = "ended because the time was up" if late else f"ended with {code}"
+        tell(Finding(self.kind, self.module, "", f"{why}: {words}"))

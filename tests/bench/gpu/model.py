@@ -28,7 +28,11 @@ from engine.runner import RunnerParts
 
 GPU = "gpu0"
 KV_FORMAT = KvFormat.BF16
+SPARE = 6
+"""Slots beside the streams'."""
 DEEPEN_ROWS = 4096
+COMPANY = 4
+"""Streams at least: as many as are compared with one alone."""
 
 
 class GpuModel:
@@ -45,7 +49,7 @@ class GpuModel:
         self.spec = model_spec(source)
         self.rows = rows
         self._chunk_rows = chunk_rows
-        device = torch.device("cuda", 0)
+        device, streams = torch.device("cuda", 0), max(streams, COMPANY)
         began = time.perf_counter()
         with ExitStack() as stack:
             free, _ = torch.cuda.mem_get_info(device)
@@ -81,7 +85,7 @@ class GpuModel:
         stack.callback(self._kv.close)
         self._recurrent = None
         if self.spec.recurrent is not None:
-            arena = RecurrentArena(self.spec.recurrent, streams + 2, ledger, GPU, device=device)
+            arena = RecurrentArena(self.spec.recurrent, streams + SPARE, ledger, GPU, device=device)
             stack.callback(arena.close)
             self._recurrent = arena
         slots = None if self._recurrent is None else SlotPool(self._recurrent)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.bench.gpu.child import Finding
+from tests.bench.gpu.child import WARM, Finding
 
 LONGEST = 150
 
@@ -21,23 +21,32 @@ class Report:
         self._out = out
         self._found: list[Finding] = []
         self._card: dict[str, Any] = {}
+        self._lock = threading.Lock()
         if out is not None:
             out.write_text("", "utf-8")
 
-    def add(self, findings: Sequence[Finding]) -> None:
-        """Print them."""
-        for finding in findings:
+    def add(self, finding: Finding) -> None:
+        """Print it; from any thread."""
+        with self._lock:
             self._found.append(finding)
             if finding.kind == "card":
                 self._card = finding.figures
-            self._print(self._line(finding))
+            if finding.kind != WARM or finding.error:
+                self._print(self._line(finding))
+
+    def warmed(self, module: str) -> list[str]:
+        """Benches of one module that are compiled and ran once."""
+        with self._lock:
+            kept = (each for each in self._found if each.kind == WARM and not each.error)
+            return [each.name for each in kept if each.module == module]
 
     def finish(self) -> int:
         """Print what failed, then the JSON; the exit status."""
         failed = [finding for finding in self._found if finding.error]
         count = Counter(finding.kind for finding in self._found if not finding.error)
         self._print(
-            f"\n{count['check']} checks passed, {count['time']} timed, {len(failed)} failed"
+            f"\n{count['check']} checks passed, {count[WARM]} benches compiled, "
+            f"{count['time']} timed, {len(failed)} failed"
         )
         for finding in failed:
             self._print(f"FAILED {finding.kind} {finding.module} {finding.name}\n  {finding.error}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -27,12 +28,12 @@ def main() -> int:
         for case in cases(module)[number::count]:
             check(module, case, device)
     elif kind == "warm":
-        for _, call, _, _ in islice(benches(module), number, None, count):
-            guarded(partial(called, call))
+        for name, call, _, _ in islice(benches(module), number, None, count):
+            _, error = guarded(partial(called, call))
+            say(Finding("warm", module, name, error))
     else:
         torch.zeros(1, device=device)
-        wait()
-        time_all(module)
+        time_all(module, wait())
     return 0
 
 
@@ -63,12 +64,14 @@ def called(call: Callable[[], object]) -> None:
     torch.cuda.synchronize()
 
 
-def time_all(module: str) -> None:
-    """Time every bench of a module, or the card itself."""
+def time_all(module: str, names: list[str]) -> None:
+    """Time every bench of a module that compiled, or the card itself."""
     if module == "card":
         say(Finding("card", "", "", figures=card.measured()))
         return
     for name, call, size, flops in benches(module):
+        if name not in names:
+            continue
         found, error = guarded(partial(timing.timed, call))
         figures = {} if error else found | {"bytes": size, "flops": flops}
         say(Finding("time", module, name, error, figures))
@@ -97,11 +100,13 @@ def guarded(call: Callable[[], Any]) -> tuple[Any, str]:
         return None, f"{type(error).__name__}: {str(error)[-700:]} [{frames}]"
 
 
-def wait() -> None:
-    """Say that all is compiled; go on when the other side says so."""
+def wait() -> list[str]:
+    """Say that it may begin; the names to time, when the other side sends them."""
     say(Finding(READY, "", ""))
-    if not sys.stdin.readline():
+    names = sys.stdin.readline()
+    if not names:
         sys.exit(0)
+    return [str(name) for name in json.loads(names)]
 
 
 def say(finding: Finding) -> None:
