@@ -52,7 +52,10 @@ CASES: Final = (
     NormCase(rows=5, columns=1_056, added="normed", scale=0.7, weighted=False),
     NormCase(rows=2, columns=2_560, added="plain", half=True),
     NormCase(rows=16, columns=640, added="normed", scale=1.5, spread=64),
+    NormCase(rows=3, columns=1_312, spread=4),
     NormCase(rows=16, columns=5_120, added="plain", interpreted=False),
+    NormCase(rows=16, columns=5_120, interpreted=False),
+    NormCase(rows=7, columns=4_096, interpreted=False),
     NormCase(rows=4, columns=5_376, added="normed", interpreted=False),
     NormCase(rows=333, columns=4_096, added="plain", half=True, interpreted=False),
 )

@@ -1,7 +1,9 @@
 """Residual and norm in one pass: a program a row, the row in registers.
 
-Sums run over a tile of WIDTH columns, zeros beyond the row, so their order depends on the row's
-length alone. Tensors that are not wanted are None.
+Where the residual stays as it is, generated rows are shared among programs: each reads the whole
+row for its mean and writes a part, for what takes long is quantizing. Sums run over a tile of WIDTH
+columns, zeros beyond the row, so their order depends on the row's length alone. Tensors that are
+not wanted are None.
 """
 
 import triton
@@ -12,10 +14,16 @@ from kernels.quantize import narrowed, store_quantized
 
 
 @triton.jit
-def normed(values, factors, columns, eps):
-    """RMS norm of one row, times ``factors``; ``values`` are zero beyond it."""
+def inverse_root(values, columns, eps):
+    """``1 / sqrt(mean(values ** 2) + eps)`` of one row; ``values`` are zero beyond it."""
     mean = tl.sum(values * values, axis=0) / columns
-    return values * tl.math.div_rn(1.0, tl.math.sqrt_rn(mean + eps)) * factors
+    return tl.math.div_rn(1.0, tl.math.sqrt_rn(mean + eps))
+
+
+@triton.jit
+def normed(values, factors, columns, eps):
+    """RMS norm of one row, times ``factors``."""
+    return values * inverse_root(values, columns, eps) * factors
 
 
 @triton.jit
@@ -47,6 +55,44 @@ def residual(
     if (added is not None) or (scale is not None):
         tl.store(place, values, mask=inside)
     return values
+
+
+@triton.jit
+def norm_part_kernel(
+    x,
+    weight,
+    plain,
+    high,
+    low,
+    scales,
+    sums,
+    columns,
+    x_stride,
+    plain_stride,
+    eps,
+    WIDTH: tl.constexpr,
+    PART: tl.constexpr,
+    DEPENDENT: tl.constexpr,
+):
+    """PART columns of a row's norm, as QuantizedRows, as float32, or both; ``x`` is only read."""
+    let_next_start(DEPENDENT)
+    row = tl.program_id(0)
+    first = tl.program_id(1) * PART
+    own = first + tl.arange(0, PART)
+    inside = own < columns
+    factors = 1.0
+    if weight is not None:
+        factors = tl.load(weight + own, mask=inside, other=0.0)
+    wait_for_inputs(DEPENDENT)
+    at = tl.arange(0, WIDTH)
+    place = x + row.to(tl.int64) * x_stride
+    values = tl.load(place + at, mask=at < columns, other=0.0)
+    part = tl.load(place + own, mask=inside, other=0.0)
+    result = part * inverse_root(values, columns, eps) * factors
+    if plain is not None:
+        tl.store(plain + row.to(tl.int64) * plain_stride + own, result, mask=inside)
+    if high is not None:
+        store_quantized(result, row, first, columns, high, low, scales, sums, PART // 32)
 
 
 @triton.jit

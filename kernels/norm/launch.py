@@ -8,12 +8,15 @@ import torch
 
 from kernels.checks import KernelShapeError
 from kernels.dependent import dependent
-from kernels.norm.kernel import norm_prompt_kernel, norm_step_kernel
+from kernels.norm.kernel import norm_part_kernel, norm_prompt_kernel, norm_step_kernel
 from kernels.packed.layout import BLOCK
 from kernels.rows import QuantizedRows
 
 WARP_COLUMNS: Final = 512
 MOST_WARPS: Final = 16
+PART_THREAD_COLUMNS: Final = 4
+PART_WIDE: Final = 4096
+"""Rows up to this width have four warps in a program, longer ones eight."""
 
 
 def norm_step(
@@ -46,16 +49,17 @@ def norm_step(
     width = _checked(x, weight, added, added_weight, plain)
     if out is not None and (out.rows < len(x) or out.columns != x.shape[1] or out.columns % BLOCK):
         raise KernelShapeError(f"Codes of {out.rows} x {out.columns} are none of {list(x.shape)}.")
+    codes = (None,) * 4 if out is None else (out.high, out.low, out.scales, out.sums)
+    if added is None and scale == 1.0:
+        _launch_parts(x, weight, eps, codes, plain, width)
+        return
     norm_step_kernel[(len(x),)](
         x,
         added,
         added_weight,
         weight,
         plain,
-        None if out is None else out.high,
-        None if out is None else out.low,
-        None if out is None else out.scales,
-        None if out is None else out.sums,
+        *codes,
         x.shape[1],
         x.stride(0),
         0 if added is None else added.stride(0),
@@ -102,6 +106,32 @@ def norm_prompt(
         None if scale == 1.0 else scale,
         WIDTH=width,
         num_warps=_warps(width),
+    )
+
+
+def _launch_parts(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    eps: float,
+    codes: tuple[torch.Tensor | None, ...],
+    plain: torch.Tensor | None,
+    width: int,
+) -> None:
+    warps = 4 if width <= PART_WIDE else 8
+    part = min(width, 32 * warps * PART_THREAD_COLUMNS)
+    norm_part_kernel[(len(x), -(-x.shape[1] // part))](
+        x,
+        weight,
+        plain,
+        *codes,
+        x.shape[1],
+        x.stride(0),
+        0 if plain is None else plain.stride(0),
+        eps,
+        WIDTH=width,
+        PART=part,
+        num_warps=warps,
+        **dependent(x.device),
     )
 
 
