@@ -15,7 +15,7 @@ from kernels.rows import QuantizedRows
 WARP_COLUMNS: Final = 512
 MOST_WARPS: Final = 16
 PART_THREAD_COLUMNS: Final = 4
-PART_WIDE: Final = 4096
+PART_WIDE: Final = 1024
 """Rows up to this width have four warps in a program, longer ones eight."""
 
 
