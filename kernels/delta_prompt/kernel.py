@@ -24,25 +24,47 @@ BLOCK: tl.constexpr = tl.constexpr(64)
 
 
 @triton.jit
-def convolved_block(
+def convolved_rows(
     mixed, mixed_row, tail, taps, at, first, rows,
-    CHANNELS: tl.constexpr, SIZE: tl.constexpr, ROWS: tl.constexpr,
+    CHANNELS: tl.constexpr, SIZE: tl.constexpr, ROWS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
-    """SiLU of the convolution of ROWS rows from ``first`` on at channels ``at``, float32."""
+    """SiLU of the convolution of ROWS rows from ``first`` on at channels ``at``, float32.
+
+    Args:
+        EARLY: whether rows may be the first ones, whose inputs the tail has.
+    """
     line = tl.arange(0, ROWS)
     inside = first + line < rows
     start = mixed + tl.cast(first, tl.int64) * mixed_row
     found = tl.zeros((ROWS, at.shape[0]), dtype=tl.float32)
     for lag in tl.static_range(SIZE):
         back = line + (lag - (SIZE - 1))
-        held = inside & (first + back >= 0)
+        held = inside & (first + back >= 0) if EARLY else inside
         places = start + (back * mixed_row)[:, None] + at[None, :]
         inputs = tl.load(places, mask=held[:, None], other=0.0).to(tl.float32)
-        if first < SIZE - 1:
+        if EARLY:
             older = tail + ((first + line + lag) * CHANNELS)[:, None] + at[None, :]
             inputs += tl.load(older, mask=(inside & (first + back < 0))[:, None], other=0.0)
-        found += inputs * tl.load(taps + lag * CHANNELS + at)[None, :]
+        weight = tl.load(taps + lag * CHANNELS + at)[None, :]
+        found = tl.fma(inputs, tl.broadcast_to(weight, inputs.shape), found)
     return tl.where(inside[:, None], silu(found), 0.0)
+
+
+@triton.jit
+def convolved_block(
+    mixed, mixed_row, tail, taps, at, first, rows,
+    CHANNELS: tl.constexpr, SIZE: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """``convolved_rows``, without a look at the tail where there is no need."""
+    if first < SIZE - 1:
+        found = convolved_rows(
+            mixed, mixed_row, tail, taps, at, first, rows, CHANNELS, SIZE, ROWS, True
+        )
+    else:
+        found = convolved_rows(
+            mixed, mixed_row, tail, taps, at, first, rows, CHANNELS, SIZE, ROWS, False
+        )
+    return found
 
 
 @triton.jit

@@ -28,7 +28,7 @@ class PromptConfiguration:
         stages: how many blocks' inputs are on their way at a time.
     """
 
-    convolve_warps: int = 4
+    convolve_warps: int = 8
     solve_warps: int = 4
     tile: int = 32
     advance_warps: int = 4
