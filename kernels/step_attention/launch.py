@@ -9,28 +9,40 @@ import torch
 
 from kernels.checks import KernelShapeError
 from kernels.dependent import dependent
-from kernels.device import gpu_facts
+from kernels.device import KIB, gpu_facts
 from kernels.pages import FP8_LOWEST, PAGE_SLOTS, Pages
 from kernels.rows import MOST_ROWS, QuantizedRows
 from kernels.step_attention.kernel import combine_parts, mix_part
 from kernels.step_attention.sizes import part_count, partial_floats
 
-UNIT: Final = 64
-"""Keys of a unit, cut at absolute positions."""
-
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a kernel is launched."""
+    """How the first kernel is launched: keys of a unit, warps, stages of the pipeline."""
 
+    unit: int
     warps: int
     stages: int
 
 
-LAUNCHES: Final = {64: Launch(4, 3), 128: Launch(4, 3), 256: Launch(4, 2), 512: Launch(8, 2)}
-"""By the head_dim's next power of two."""
+LARGE: Final = {
+    64: Launch(64, 4, 3),
+    128: Launch(64, 4, 3),
+    256: Launch(64, 4, 2),
+    512: Launch(64, 8, 2),
+}
+"""By head_dim's next power of two, for processors with 227 KiB of shared memory."""
 
-COMBINE: Final = Launch(4, 1)
+SMALL: Final = {
+    64: Launch(64, 4, 3),
+    128: Launch(64, 4, 2),
+    256: Launch(32, 4, 2),
+    512: Launch(16, 8, 2),
+}
+"""For those with 99 KiB, and for the interpreter."""
+
+LARGE_BYTES: Final = 227 * KIB
+COMBINE_WARPS: Final = 4
 
 
 def step_attention(
@@ -68,7 +80,7 @@ def step_attention(
     _check(query, pages, tables, positions, partials, out)
     _check_rest(query, window, scale, gate)
     parts, wide = part_count(pages.kv_heads), _power_of_two(max(head_dim, 32))
-    shape, most_keys = LAUNCHES[max(wide, 64)], tables.shape[1] * PAGE_SLOTS
+    shape, most_keys = launch_of(query.device, max(wide, 64)), tables.shape[1] * PAGE_SLOTS
     row_floats = partial_floats(1, heads, head_dim, pages.kv_heads)
     chain = dependent(query.device)
     group, coded = heads // pages.kv_heads, scales is not None
@@ -94,7 +106,7 @@ def step_attention(
         D=head_dim,
         WIDE=wide,
         TILE_HEADS=max(16, _power_of_two(group)),
-        UNIT=UNIT,
+        UNIT=shape.unit,
         PARTS=parts,
         WINDOWED=window is not None,
         CODED=coded,
@@ -119,15 +131,21 @@ def step_attention(
         window or 0,
         HEADS=heads,
         D=head_dim,
-        UNIT=UNIT,
+        UNIT=shape.unit,
         PARTS=parts,
         PARTS_WIDE=_power_of_two(parts),
         WINDOWED=window is not None,
         GATED=gate is not None,
-        num_warps=COMBINE.warps,
-        num_stages=COMBINE.stages,
+        num_warps=COMBINE_WARPS,
         **chain,
     )
+
+
+def launch_of(device: torch.device, wide: int) -> Launch:
+    """The launch for a head_dim's next power of two, by the device's shared memory."""
+    if device.type != "cuda":
+        return SMALL[wide]
+    return (LARGE if gpu_facts(device.index).shared_bytes >= LARGE_BYTES else SMALL)[wide]
 
 
 def reads_e4m3(device: torch.device) -> bool:
@@ -150,7 +168,7 @@ def _check(
         raise KernelShapeError(
             f"{rows} rows of {heads} x {head_dim} do not fit {pages.kv_heads} x {pages.head_dim}."
         )
-    if heads * head_dim % 32 or head_dim % 8 or head_dim > max(LAUNCHES):
+    if heads * head_dim % 32 or head_dim % 8 or head_dim > max(LARGE):
         raise KernelShapeError(f"{heads} heads of {head_dim} are not multiples of 32 up to 512.")
     if positions.shape != (rows,) or tables.shape[:1] != (rows,) or tables.stride(1) != 1:
         raise KernelShapeError("Each row has a position and a table of pages.")

@@ -68,13 +68,13 @@ SHAPES = (
     Shape(8, 2, 512),
 )
 STEP_LAUNCHES = (
-    (MAIN, 64, 256, Launch(4, 3)),
-    (MAIN, 32, 256, Launch(4, 3)),
-    (MAIN, 32, 256, Launch(4, 4)),
-    (MAIN, 64, 132, Launch(8, 3)),
-    (MAIN, 64, 528, Launch(4, 2)),
-    (SMALL, 64, 256, Launch(4, 2)),
-    (SMALL, 128, 256, Launch(4, 3)),
+    (MAIN, 256, Launch(64, 4, 3)),
+    (MAIN, 256, Launch(32, 4, 3)),
+    (MAIN, 256, Launch(32, 4, 4)),
+    (MAIN, 132, Launch(64, 8, 3)),
+    (MAIN, 528, Launch(64, 4, 2)),
+    (SMALL, 256, Launch(64, 4, 2)),
+    (SMALL, 256, Launch(128, 4, 3)),
 )
 PROMPT_TILES = (
     (MAIN, Tiles(128, 64, 8, 2, described=True)),
@@ -97,9 +97,9 @@ def benches() -> Iterator[Bench]:
         yield step_bench(MAIN, 1, depth)
     for shape, tiles in PROMPT_TILES:
         yield prompt_bench(shape, 8192, 0, tiles=tiles)
-    for shape, unit, programs, launch in STEP_LAUNCHES:
+    for shape, programs, launch in STEP_LAUNCHES:
         for depth in (4_096, 32_768):
-            yield step_bench(shape, 1, depth, launch=(unit, programs, launch))
+            yield step_bench(shape, 1, depth, launch=(programs, launch))
     for rows in (8192, 2048, 512):
         yield torch_bench(MAIN, rows)
     for rows, depth in ((2048, 0), (512, 0), (2048, 4096), (512, 4096), (512, 32768)):
@@ -155,10 +155,10 @@ def step_bench(
     depth: int,
     *,
     window: int | None = None,
-    launch: tuple[int, int, Launch] | None = None,
+    launch: tuple[int, Launch] | None = None,
 ) -> Bench:
     """Rows of lanes of their own, each with ``depth`` others before it."""
-    unit, programs, how = launch or (step.UNIT, sizes.PROGRAMS, None)
+    programs, how = launch or (sizes.PROGRAMS, None)
     seen = min(depth + 1, window or depth + 1)
     held = shape.key_bytes * rows * seen
     pages, scales, tables = lanes(shape, rows, depth + 1, 1 + ROTATED_BYTES // held)
@@ -174,8 +174,7 @@ def step_bench(
 
     def call() -> None:
         with ExitStack() as stack:
-            stack.enter_context(patch.dict(step.LAUNCHES, changed))
-            stack.enter_context(patch.object(step, "UNIT", unit))
+            stack.enter_context(patch.dict(step.LARGE, changed))
             stack.enter_context(patch.object(sizes, "PROGRAMS", programs))
             step.step_attention(
                 query, pages, scales, next(turns), positions, partials, out,
@@ -184,7 +183,7 @@ def step_bench(
 
     name = f"step {shape.name} rows {rows} at {depth}{f' window {window}' if window else ''}"
     if how is not None:
-        name += f" unit {unit} programs {programs} warps {how.warps} stages {how.stages}"
+        name += f" unit {how.unit} programs {programs} warps {how.warps} stages {how.stages}"
     return name, call, float(held), 4.0 * shape.heads * shape.head_dim * seen * rows
 
 

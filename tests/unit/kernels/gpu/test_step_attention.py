@@ -12,7 +12,6 @@ from kernels.pages import Pages
 from kernels.rows import quantized
 from kernels.step_attention.cases import CASES, Case, Inputs, build
 from kernels.step_attention.kernel import combine_parts
-from kernels.step_attention.launch import UNIT
 from kernels.step_attention.sizes import PROGRAMS, part_count
 from tests.helpers.gpu.step_attention import (
     check,
@@ -81,7 +80,7 @@ def test_the_sums_become_the_rows_that_quantized_defines() -> None:
     combine_parts[2, 3](
         partials, 392, torch.zeros(2, dtype=torch.int32), 256, partials, 0,
         out.high, out.low, out.scales, out.sums, 0,
-        HEADS=1, D=96, UNIT=UNIT, PARTS=4, PARTS_WIDE=4, WINDOWED=False, GATED=False,
+        HEADS=1, D=96, UNIT=64, PARTS=4, PARTS_WIDE=4, WINDOWED=False, GATED=False,
         DEPENDENT=False,
     )  # fmt: skip
     assert same(out, quantized(values))
