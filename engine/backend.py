@@ -17,6 +17,7 @@ from engine.config import Compute
 from engine.device import device_facts
 from engine.forward import DequantizedProducts, TorchRunner, Weights
 from engine.forward.products import linears
+from engine.gpu.guarded import GuardedRunner, device_trouble
 from engine.memory.pools import RAM
 from engine.native import NativeRunner, StoredWeights, native_sizes, unsupported_by_native
 from engine.runner import GpuPlace, Runner, RunnerParts
@@ -52,8 +53,8 @@ def build_runner(parts: RunnerParts) -> Runner:
 def _gpu_runner(parts: RunnerParts, place: GpuPlace) -> Runner:
     # Triton is not installed everywhere, and costs a second to import.
     build = importlib.import_module("engine.gpu.build").build_gpu_runner
-    runner: Runner = build(parts, place.device, place.pool, place.chunk_rows)
-    return runner
+    with device_trouble():
+        return GuardedRunner(build(parts, place.device, place.pool, place.chunk_rows))
 
 
 def _library(parts: RunnerParts) -> Library | None:

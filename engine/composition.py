@@ -11,7 +11,7 @@ from engine.config import Device, EngineConfig
 from engine.device import device_facts, products_path
 from engine.errors import ProtocolError
 from engine.loading.loader import CheckpointLoader
-from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop, Surroundings
+from engine.loop import EXIT_CLEAN, EXIT_DEVICE, EXIT_PROTOCOL, Loop, Surroundings
 from engine.memory.gpus import read_cards
 from engine.memory.ledger import Ledger
 from engine.memory.machine import read_machine
@@ -66,7 +66,8 @@ def _serve(config: EngineConfig, inbox: Inbox, send: Send, library: DiskLibrary)
     loader = CheckpointLoader(config, ledger, library=library, cards=read_cards)
     surroundings = Surroundings(on_battery=on_battery, library=library, machine=read)
     code = Loop(inbox, send, loader, ledger, surroundings).run()
-    ledger.close()
+    if code != EXIT_DEVICE:
+        ledger.close()
     return code
 
 

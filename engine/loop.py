@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from engine.errors import RequestInvalid
+from engine.errors import DeviceLost, RequestInvalid
 from engine.failure import attempt, failure_of
 from engine.loading.loaded import LoadedModel
 from engine.memory.ledger import Ledger
@@ -67,6 +67,8 @@ _LOG = logging.getLogger(__name__)
 
 EXIT_CLEAN = 0
 EXIT_PROTOCOL = 3
+EXIT_DEVICE = 5
+"""The device failed: whoever started the engine starts it again."""
 
 Report = Callable[[Phase, int, int], None]
 
@@ -130,12 +132,17 @@ class Loop:
         self._exit_code: int | None = None
 
     def run(self) -> int:
-        """Run until Shutdown or the app's end; everything is free when it returns the exit code."""
+        """Run until Shutdown, the app's end or the device's; returns the exit code.
+
+        Everything is free by then, but after ``EXIT_DEVICE``: nothing can be freed on a device that
+        failed, so the process's end does that.
+        """
         while self._exit_code is None:
             self._take_messages()
             if self._serving is not None and self._exit_code is None:
                 self._serving.round()
-        self._unload()
+        if self._exit_code != EXIT_DEVICE:
+            self._unload()
         return self._exit_code
 
     def _take_messages(self) -> None:
@@ -167,7 +174,7 @@ class Loop:
         number = getattr(message, "request", None)
         attempt(
             partial(self._answer, message, found.at_ns),
-            lambda error: self._send(failure_of(error, number)),
+            lambda error: self._tell(failure_of(error, number)),
             f"request failed kind={type(message).__name__} request={number}",
         )
 
@@ -284,10 +291,13 @@ class Loop:
         self._serving.accept(request, text, partial(prompts.follow_up, wish))
 
     def _tell(self, frame: EngineMessage) -> None:
-        """Send what serving says; after each reply the memory's peak is looked at."""
+        """Send; after each reply the memory's peak is looked at, and a lost device is the end."""
         self._send(frame)
         if isinstance(frame, Finished):
             self._surroundings.memory.look()
+        elif isinstance(frame, Failure) and frame.code == DeviceLost.code:
+            _LOG.error("device lost reason=%s", frame.sentence)
+            self._exit_code = EXIT_DEVICE
 
     def _loaded(self) -> LoadedModel:
         if self._model is None:

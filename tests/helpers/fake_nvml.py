@@ -31,6 +31,8 @@ class FakeGpu:
     free_bytes: int
     own_bytes: int | None = 0
     fails: str = ""
+    capability: tuple[int, int] = (9, 0)
+    uuid: str = "GPU-1"
 
 
 @dataclass
@@ -71,6 +73,18 @@ class FakeNvml:
     def nvmlDeviceGetMemoryInfo(self, device: FakeGpu) -> FakeMemory:  # noqa: N802
         self._say("memory", device)
         return FakeMemory(device.total_bytes, device.free_bytes)
+
+    def nvmlDeviceGetCudaComputeCapability(self, device: FakeGpu) -> tuple[int, int]:  # noqa: N802
+        self._say("capability", device)
+        return device.capability
+
+    def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
+        self._say("driver")
+        return "580.65.06"
+
+    def nvmlDeviceGetUUID(self, device: FakeGpu) -> str:  # noqa: N802
+        self._say("uuid", device)
+        return device.uuid
 
     def nvmlDeviceGetComputeRunningProcesses(  # noqa: N802
         self, device: FakeGpu

@@ -41,7 +41,7 @@ class _FileReader:
         path = self._files[span.facts.file]
         with path.open("rb", buffering=0) as file:
             file.seek(span.facts.offset + span.first + first)
-            rest = memoryview(place)
+            rest = place.data
             while rest.nbytes:
                 got = file.readinto(rest)
                 if not got:

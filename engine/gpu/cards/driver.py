@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from importlib.util import find_spec
 from typing import Final
 
@@ -33,12 +34,22 @@ def device_of(card: GpuCard) -> torch.device:
             found=card.driver,
             wanted=wanted,
         )
+    _check_compiler()
     ids = [_uuid(index) for index in range(torch.cuda.device_count())]
     if card.uuid in ids:
         return torch.device("cuda", ids.index(card.uuid))
     if len(ids) == 1:  # a slice of a card has an id of its own
         return torch.device("cuda", 0)
     raise DeviceLost(f"CUDA is not shown the {card.pool.label} that the driver lists.")
+
+
+def _check_compiler() -> None:
+    """Have Triton ready its driver, for which it may need a C compiler."""
+    try:
+        importlib.import_module("triton").runtime.driver.active.get_current_device()
+    except (RuntimeError, OSError) as error:
+        first_line = str(error).partition("\n")[0]
+        raise DeviceLost(f"Triton cannot compile for it here: {first_line}") from error
 
 
 def _uuid(index: int) -> str:

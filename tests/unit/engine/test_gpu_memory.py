@@ -8,7 +8,8 @@ import torch
 from engine.cache.cuda import CudaDevice
 from engine.cache.formats import KvFormat
 from engine.cache.kv import KvArena
-from engine.errors import DeviceLost, MemoryRefused
+from engine.errors import DeviceLost, InvariantBroken, MemoryRefused
+from engine.gpu.guarded import device_trouble
 from engine.memory.allocation import allocating
 from engine.memory.ledger import Ledger
 from engine.models.spec import PageGroupSpec
@@ -62,3 +63,21 @@ def test_a_driver_that_fails_while_a_page_is_copied_is_a_lost_device(
         monkeypatch.undo()
         device.close()
     ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("raised", "told", "words"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory."), MemoryRefused, "another program"),
+        (RuntimeError("CUDA error: an illegal memory access\nMore."), DeviceLost, "illegal"),
+        (RuntimeError("Triton Error [CUDA]: device lost"), DeviceLost, "device lost"),
+        (RuntimeError("shapes do not fit"), RuntimeError, "shapes"),
+        (InvariantBroken("ours"), InvariantBroken, "ours"),
+    ],
+)
+def test_a_device_s_trouble_is_told_from_a_fault_of_our_own(
+    raised: Exception, told: type[Exception], words: str
+) -> None:
+    with pytest.raises(told, match=words) as found, device_trouble():
+        raise raised
+    assert type(found.value) is told

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from engine.errors import ProtocolError
-from engine.loop import EXIT_CLEAN, EXIT_PROTOCOL, Loop, Surroundings
+from engine.errors import DeviceLost, ProtocolError
+from engine.loop import EXIT_CLEAN, EXIT_DEVICE, EXIT_PROTOCOL, Loop, Surroundings
 from engine.memory.ledger import Ledger
 from engine.memory.measured import ProcessMemory
 from engine.pipes import Arrived, Gone, Inbox
@@ -213,6 +213,25 @@ def test_a_broken_protocol_is_told_and_ends_the_engine(talk: Talk) -> None:
     last = talk.sent[-1]
     assert isinstance(last, Failure)
     assert (last.request, last.code, last.numbers) == (None, "protocol", {"missing_bytes": 3})
+
+
+@pytest.mark.usefixtures("caplog")
+def test_a_lost_device_ends_the_engine_once_it_was_told(talk: Talk) -> None:
+    """Nothing can be freed on it, so the process's end does that; the app starts another."""
+
+    def lose(_kind: str) -> None:
+        raise DeviceLost("The GPU failed (CUDA error: an illegal memory access).")
+
+    def on_frame(frame: EngineMessage) -> None:
+        if isinstance(frame, Loaded):
+            talk.loader.runners[0].before = lose
+
+    talk.on_frame = on_frame
+    assert talk.run(load(), chat(2, "hello"), AskMemory(request=3)) == EXIT_DEVICE
+    failure = talk.sent[-1]
+    assert isinstance(failure, Failure) and (failure.code, failure.request) == ("device-lost", 2)
+    assert talk.loader.runners[0].closed == 0
+    talk.loader.models[0].close()
 
 
 def test_a_second_hello_breaks_the_protocol(talk: Talk) -> None:
