@@ -8,7 +8,7 @@ then shifts the tails and writes the gated norm of what was read. No program kno
 import triton
 import triton.language as tl
 
-from kernels.dependent import begin
+from kernels.dependent import begin, let_next_start, wait_for_inputs
 from kernels.quantize import store_quantized
 
 
@@ -58,6 +58,19 @@ def unit_row(x, eps):
 
 
 @triton.jit
+def touch(places):
+    """Have memory brought near; what is read is not used, so it need not be there yet."""
+    tl.load(places, volatile=True)
+
+
+@triton.jit
+def touch_taps(taps, at, CHANNELS: tl.constexpr, SIZE: tl.constexpr):
+    """``touch`` the taps of channels ``at``."""
+    for lag in tl.static_range(SIZE):
+        touch(taps + lag * CHANNELS + at)
+
+
+@triton.jit
 def advance_states(
     mixed, mixed_row, beta, beta_row, alpha, alpha_row, taps, decay, time_bias, unit_eps,
     states, state_slot, state_head, tails, tail_slot, slots, read,
@@ -68,28 +81,34 @@ def advance_states(
 
     Args:
         read: [row, value head, value] float32.
+        slots: read before the kernels launched earlier have ended: none of them writes it.
         KEY, VALUE, TILE: dimensions of a key and a value head, and values of a program.
     """
     channels: tl.constexpr = 2 * KEY_HEADS * KEY + VALUE_HEADS * VALUE
-    begin(DEPENDENT)
+    let_next_start(DEPENDENT)
     head, row = tl.program_id(0) // (VALUE // TILE), tl.program_id(1)
     slot = tl.load(slots + row)
-    if slot < 0:
-        return
     along = tl.arange(0, KEY)
     across = (tl.program_id(0) % (VALUE // TILE)) * TILE + tl.arange(0, TILE)
-    places = states + slot.to(tl.int64) * state_slot + head.to(tl.int64) * state_head
-    places = places + along[:, None] * VALUE + across[None, :]
+    lane = states + tl.maximum(slot, 0).to(tl.int64) * state_slot + head.to(tl.int64) * state_head
+    places = lane + along[:, None] * VALUE + across[None, :]
+    tail = tails + tl.maximum(slot, 0).to(tl.int64) * tail_slot
+    query_at = key_head(head, KEY_HEADS, VALUE_HEADS, TILED) * KEY + along
+    key_at = KEY_HEADS * KEY + query_at
+    value_at = 2 * KEY_HEADS * KEY + head * VALUE + across
+    if DEPENDENT:
+        touch(lane + along * VALUE + tl.min(across, axis=0))
+        touch_taps(taps, query_at, channels, SIZE)
+        touch_taps(taps, key_at, channels, SIZE)
+        touch_taps(taps, value_at, channels, SIZE)
+    wait_for_inputs(DEPENDENT)
+    if slot < 0:
+        return
     state = tl.load(places)
-
-    serving = key_head(head, KEY_HEADS, VALUE_HEADS, TILED)
     mixed += row.to(tl.int64) * mixed_row
-    tail = tails + slot.to(tl.int64) * tail_slot
-    at = serving * KEY + along
-    query = convolved_row(mixed, tail, taps, at, channels, SIZE)
-    key = convolved_row(mixed, tail, taps, KEY_HEADS * KEY + at, channels, SIZE)
-    at = 2 * KEY_HEADS * KEY + head * VALUE + across
-    value = convolved_row(mixed, tail, taps, at, channels, SIZE)
+    query = convolved_row(mixed, tail, taps, query_at, channels, SIZE)
+    key = convolved_row(mixed, tail, taps, key_at, channels, SIZE)
+    value = convolved_row(mixed, tail, taps, value_at, channels, SIZE)
     query, key = unit_row(query, unit_eps), unit_row(key, unit_eps)
 
     steps = softplus(tl.load(alpha + row * alpha_row + head) + tl.load(time_bias + head))
