@@ -110,7 +110,10 @@ def test_bench_prints_rates_and_the_peers_beside_them(profile: Path, tmp_path: P
     assert (found["prompt_tokens"], found["reply_tokens"], found["runs"]) == (512, 50, 2)
     assert found["decode"]["lowest"] <= found["decode"]["median"] <= 600
     assert found["peer_prefill"]["median"] == found["peer_decode"]["median"] == 50.0
+    assert found["on_gpu"] is False
+    assert 0 <= found["first_token_ms"]["lowest"] <= found["first_token_ms"]["highest"]
     table = hearth(script, *arguments, "--peer", peer).out.decode()
     assert "llama.cpp" in table
     assert "ratio" in table
+    assert "first token after" in table
     assert hearth(script, *arguments, "--peer", "/no/such/program").code == 2

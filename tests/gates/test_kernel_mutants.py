@@ -1,8 +1,8 @@
 """Each GPU kernel's check turns red when one thing of it is wrong.
 
 A mutant is the product's own source with one piece of text replaced, in a copy; its check runs
-there in Triton's interpreter. One that stays green is a hole in the check. Beside them, one that changes
-nothing must stay green.
+there in Triton's interpreter. One that stays green is a hole in the check. Beside them, one that
+changes nothing must stay green.
 """
 
 from __future__ import annotations

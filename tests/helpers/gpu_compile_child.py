@@ -21,6 +21,7 @@ from triton.runtime.jit import JITFunction
 from tests.helpers.gpu_compile import Launch, compiled
 from tests.helpers.gpu_launches import recorded
 
+LARGEST_TILE = 1 << 16
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 
 
@@ -71,7 +72,8 @@ def most_different(launches: Sequence[Launch], count: int) -> list[Launch]:
 
 def size(launch: Launch) -> int:
     """How large a launch's tiles and loops are, roughly."""
-    return sum(each for each in launch.constexprs.values() if isinstance(each, int))
+    numbers = [each for each in launch.constexprs.values() if isinstance(each, int)]
+    return sum(each for each in numbers if 0 < each < LARGEST_TILE)
 
 
 def launched_kernels() -> set[str]:

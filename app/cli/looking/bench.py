@@ -1,8 +1,9 @@
 """``hearth bench``: how fast a model reads and writes here, with llama.cpp beside it.
 
 A run reads a prompt of about 512 tokens and generates 128 after it. Each run's prompt begins
-differently, so that no kept state helps. The peer gets the same file and as many threads, and the
-runs alternate, so that both see the same machine. Medians are printed.
+differently, so that no kept state helps. The peer gets the same file, as many threads, and the GPU
+where Hearth computes on one; runs alternate, so that both see the same machine. Medians are
+printed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import statistics
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -25,7 +25,7 @@ from app.cli.engine import (
     own_command,
     started_engine,
 )
-from app.cli.looking.peer import Peer, find_peer
+from app.cli.looking.peer import Peer, PeerTask, find_peer
 from app.cli.options import BenchOptions
 from app.cli.output import Output
 from app.directories import Directories, make_private
@@ -33,7 +33,7 @@ from app.library.catalogue import ENDING
 from app.link.client import EngineClient, Question
 from app.link.mailbox import Mailbox
 from app.lock import DirectoryLock
-from engine.protocol import Counted, Finished, Sampling
+from engine.protocol import Counted, Finished, Loaded, Sampling
 
 PROMPT_TOKENS: Final = 512
 REPLY_TOKENS: Final = 128
@@ -44,7 +44,7 @@ SENTENCE: Final = (
 
 
 class Speed(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens a second over all runs; null where nothing was measured."""
+    """Figures over all runs; null where nothing was measured."""
 
     median: float | None
     lowest: float | None
@@ -52,16 +52,22 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``--json`` prints; the peer's parts are null without one."""
+    """What ``--json`` prints; the peer's parts are null without one.
+
+    ``prefill`` and ``decode`` are tokens a second, ``first_token_ms`` counts from the request's
+    arrival in the engine; ``on_gpu`` says whether the model computes on a GPU.
+    """
 
     model: str
     device: str
+    on_gpu: bool
     threads: int
     runs: int
     prompt_tokens: int
     reply_tokens: int
     prefill: Speed
     decode: Speed
+    first_token_ms: Speed
     peer: str | None
     peer_prefill: Speed | None
     peer_decode: Speed | None
@@ -73,11 +79,15 @@ class Figures:
     def __init__(self) -> None:
         self.prefill: list[float] = []
         self.decode: list[float] = []
+        self.first_token_ms: list[float] = []
 
-    def add(self, prefill: float | None, decode: float | None) -> None:
+    def add(
+        self, prefill: float | None, decode: float | None, first_token_ms: float | None = None
+    ) -> None:
         """Take one run; what was not measured is left out."""
         self.prefill.extend(() if prefill is None else (prefill,))
         self.decode.extend(() if decode is None else (decode,))
+        self.first_token_ms.extend(() if first_token_ms is None else (first_token_ms,))
 
 
 def bench(
@@ -93,8 +103,9 @@ def bench(
         path = chosen_model(options.model, None, settings, catalogue)
         command = own_command(places, settings, make_command)
         engine = stack.enter_context(started_engine(places, command))
-        engine.load(path, settings.to_wish())
-        report = measure(options, engine, path, peer)
+        loaded = engine.load(path, settings.to_wish())
+        task = PeerTask(path, max(1, engine.welcome.threads), computes_on_gpu(loaded))
+        report = measure(options, engine, task, peer)
     if options.json:
         output.json(report)
     else:
@@ -104,11 +115,10 @@ def bench(
 
 
 def measure(
-    options: BenchOptions, engine: StartedEngine, path: Path, peer: Peer | None
+    options: BenchOptions, engine: StartedEngine, task: PeerTask, peer: Peer | None
 ) -> BenchReport:
-    """Run both sides in turn."""
+    """Run both sides in turn; ``task`` is what the peer measures, and Hearth has loaded."""
     ours, theirs = Figures(), Figures()
-    threads = max(1, engine.welcome.threads)
     finished = run_once(engine.client, 0)  # The first run warms up and is not counted.
     for run in range(1, options.runs + 1):
         finished = run_once(engine.client, run)
@@ -117,25 +127,33 @@ def measure(
         ours.add(
             per_second(read_tokens, timings.prefill_ms),
             per_second(len(finished.ids) - 1, timings.decode_ms),
+            timings.first_token_ms,
         )
         if peer is not None:
             theirs.add(
-                peer.prefill_tok_s(path, threads, PROMPT_TOKENS),
-                peer.decode_tok_s(path, threads, REPLY_TOKENS, PROMPT_TOKENS),
+                peer.prefill_tok_s(task, PROMPT_TOKENS),
+                peer.decode_tok_s(task, REPLY_TOKENS, PROMPT_TOKENS),
             )
     return BenchReport(
-        model=path.name.removesuffix(ENDING),
+        model=task.model.name.removesuffix(ENDING),
         device=engine.welcome.device,
-        threads=threads,
+        on_gpu=task.on_gpu,
+        threads=task.threads,
         runs=options.runs,
         prompt_tokens=finished.prompt_tokens,
         reply_tokens=len(finished.ids),
         prefill=speed(ours.prefill),
         decode=speed(ours.decode),
+        first_token_ms=speed(ours.first_token_ms),
         peer=None if peer is None else str(peer.program),
         peer_prefill=None if peer is None else speed(theirs.prefill),
         peer_decode=None if peer is None else speed(theirs.decode),
     )
+
+
+def computes_on_gpu(loaded: Loaded) -> bool:
+    """Whether a GPU's memory holds the model's pages or weights."""
+    return any(line.pool.startswith("gpu") and line.bytes for line in loaded.plan)
 
 
 def run_once(client: EngineClient, run: int) -> Finished:
@@ -177,7 +195,8 @@ def speed(figures: list[float]) -> Speed:
 
 def lines(report: BenchReport) -> Iterator[str]:
     """The report for people."""
-    yield f"{report.model} on {report.device}, {report.threads} threads, {report.runs} runs"
+    where = "on the GPU" if report.on_gpu else f"{report.threads} threads"
+    yield f"{report.model} on {report.device}, {where}, {report.runs} runs"
     yield f"{'tokens a second':<24}{'prefill ' + str(report.prompt_tokens):>18}" + (
         f"{'decode ' + str(report.reply_tokens):>18}"
     )
@@ -187,6 +206,7 @@ def lines(report: BenchReport) -> Iterator[str]:
         yield f"{'llama.cpp':<24}{_figure(prefill):>18}{_figure(decode):>18}"
         prefill_ratio, decode_ratio = _ratio(report.prefill, prefill), _ratio(report.decode, decode)
         yield f"{'ratio':<24}{prefill_ratio:>18}{decode_ratio:>18}"
+    yield f"first token after {_figure(report.first_token_ms)} ms"
 
 
 def _figure(found: Speed) -> str:

@@ -32,21 +32,36 @@ class _Line(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
+class PeerTask:
+    """What the peer measures: a model, on the GPU or on so many threads."""
+
+    model: Path
+    threads: int
+    on_gpu: bool
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """As llama-bench takes them: on a GPU all layers and its own attention, else nothing."""
+        where = ("-ngl", "99", "-fa", "1") if self.on_gpu else ("-ngl", "0")
+        return ("-m", str(self.model), "-t", str(self.threads), *where)
+
+
+@dataclass(frozen=True, slots=True)
 class Peer:
     """llama-bench on this machine."""
 
     program: Path
 
-    def prefill_tok_s(self, model: Path, threads: int, tokens: int) -> float:
+    def prefill_tok_s(self, task: PeerTask, tokens: int) -> float:
         """Prompt tokens a second."""
-        return self._run(model, threads, ("-p", str(tokens), "-n", "0"))
+        return self._run(task, ("-p", str(tokens), "-n", "0"))
 
-    def decode_tok_s(self, model: Path, threads: int, tokens: int, depth: int) -> float:
+    def decode_tok_s(self, task: PeerTask, tokens: int, depth: int) -> float:
         """Generated tokens a second after ``depth`` tokens."""
-        return self._run(model, threads, ("-p", "0", "-n", str(tokens), "-d", str(depth)))
+        return self._run(task, ("-p", "0", "-n", str(tokens), "-d", str(depth)))
 
-    def _run(self, model: Path, threads: int, what: tuple[str, ...]) -> float:
-        command = (str(self.program), "-m", str(model), "-t", str(threads), "-r", "1")
+    def _run(self, task: PeerTask, what: tuple[str, ...]) -> float:
+        command = (str(self.program), *task.arguments, "-r", "1")
         try:
             ended = subprocess.run(
                 (*command, "-o", "json", *what),

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from app.cli.ask import per_second
-from app.cli.looking.bench import Speed, speed
+from app.cli.looking.bench import Speed, computes_on_gpu, speed
 from app.cli.looking.doctor import (
     DoctorReport,
     EngineReport,
@@ -20,13 +20,14 @@ from app.cli.looking.doctor import (
     states_folder,
 )
 from app.cli.looking.machine import Disk, Machine, disk, display, processor
-from app.cli.looking.peer import Peer, PeerFailed, find_peer
+from app.cli.looking.peer import Peer, PeerFailed, PeerTask, find_peer
 from app.cli.main import main
 from app.cli.options import AskOptions, BenchOptions, WindowOptions, parse
 from app.cli.output import Output, OutputClosed, OutputFailed, visible
 from app.directories import Directories
 from app.errors import InputInvalid
 from app.link.process import EngineCommand
+from engine.protocol import Loaded, ModelFacts, PlanLine
 
 
 @pytest.mark.parametrize(
@@ -169,16 +170,36 @@ def fake_peer(folder: Path, text: str) -> Peer:
 
 def test_the_peers_figures_are_read(tmp_path: Path) -> None:
     peer = fake_peer(tmp_path, """echo '[{"n_prompt": 512, "n_gen": 0, "avg_ts": 12.5, "x": 1}]'""")
-    assert peer.prefill_tok_s(Path("/m.gguf"), 2, 512) == 12.5
+    task = PeerTask(Path("/m.gguf"), 2, on_gpu=False)
+    assert peer.prefill_tok_s(task, 512) == 12.5
     asked = (tmp_path / "seen").read_text().strip()
-    assert asked == "-m /m.gguf -t 2 -r 1 -o json -p 512 -n 0"
-    assert peer.decode_tok_s(Path("/m.gguf"), 2, 128, 512) == 12.5
+    assert asked == "-m /m.gguf -t 2 -ngl 0 -r 1 -o json -p 512 -n 0"
+    assert peer.decode_tok_s(task, 128, 512) == 12.5
+
+
+def test_the_peer_computes_where_hearth_does(tmp_path: Path) -> None:
+    peer = fake_peer(tmp_path, """echo '[{"n_prompt": 512, "n_gen": 0, "avg_ts": 12.5}]'""")
+    peer.prefill_tok_s(PeerTask(Path("/m.gguf"), 2, on_gpu=True), 512)
+    assert "-ngl 99 -fa 1" in (tmp_path / "seen").read_text()
+    facts = ModelFacts(
+        name="m", path="/m.gguf", architecture="llama", context_tokens=1, vocabulary=1,
+        file_bytes=1, format="q4_k", has_template=False, template_hash="",
+    )  # fmt: skip
+    plans = {
+        pool: (PlanLine(pool=pool, owner="weights", bytes=size, reason="all"),)
+        for pool, size in (("gpu0", 5), ("gpu1", 0), ("ram", 5))
+    }
+    on_gpu = {
+        pool: computes_on_gpu(Loaded(request=1, model=facts, load_ms=1.0, plan=plan))
+        for pool, plan in plans.items()
+    }
+    assert on_gpu == {"gpu0": True, "gpu1": False, "ram": False}
 
 
 @pytest.mark.parametrize("text", ["echo nonsense", "echo '[]'", "exit 3"])
 def test_a_peer_without_figures_is_one_sentence(tmp_path: Path, text: str) -> None:
     with pytest.raises(PeerFailed, match="gave no figures"):
-        fake_peer(tmp_path, text).prefill_tok_s(Path("/m"), 2, 512)
+        fake_peer(tmp_path, text).prefill_tok_s(PeerTask(Path("/m"), 2, on_gpu=False), 512)
 
 
 def test_a_peer_is_found_on_the_path_or_by_its_own(
