@@ -8,7 +8,7 @@ then shifts the tails and writes the gated norm of what was read. No program kno
 import triton
 import triton.language as tl
 
-from kernels.dependent import begin, let_next_start, wait_for_inputs
+from kernels.dependent import let_next_start, wait_for_inputs
 from kernels.quantize import store_quantized
 
 
@@ -105,15 +105,16 @@ def advance_states(
     if slot < 0:
         return
     state = tl.load(places)
+    steps = softplus(tl.load(alpha + row * alpha_row + head) + tl.load(time_bias + head))
+    share = sigmoid(tl.load(beta + row * beta_row + head))
+    kept = tl.exp(tl.load(decay + head) * steps)
     mixed += row.to(tl.int64) * mixed_row
     query = convolved_row(mixed, tail, taps, query_at, channels, SIZE)
     key = convolved_row(mixed, tail, taps, key_at, channels, SIZE)
     value = convolved_row(mixed, tail, taps, value_at, channels, SIZE)
     query, key = unit_row(query, unit_eps), unit_row(key, unit_eps)
 
-    steps = softplus(tl.load(alpha + row * alpha_row + head) + tl.load(time_bias + head))
-    share = sigmoid(tl.load(beta + row * beta_row + head))
-    state *= tl.exp(tl.load(decay + head) * steps)
+    state *= kept
     change = share * (value - tl.sum(key[:, None] * state, axis=0))
     state += key[:, None] * change[None, :]
     tl.store(places, state)
@@ -140,23 +141,28 @@ def finish_rows(
     KEY_HEADS: tl.constexpr, VALUE_HEADS: tl.constexpr, KEY: tl.constexpr, VALUE: tl.constexpr,
     SIZE: tl.constexpr, WIDE: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """Shift the tails, WIDE channels a program; the first VALUE_HEADS programs write rows."""
+    """The first VALUE_HEADS programs write rows, the others shift tails, WIDE channels each.
+
+    Args:
+        slots: as for ``advance_states``.
+    """
+    let_next_start(DEPENDENT)
     channels: tl.constexpr = 2 * KEY_HEADS * KEY + VALUE_HEADS * VALUE
-    begin(DEPENDENT)
     head, row = tl.program_id(0), tl.program_id(1)
     slot = tl.load(slots + row)
-    if slot >= 0:
-        tail = tails + slot.to(tl.int64) * tail_slot
-        source = mixed + row.to(tl.int64) * mixed_row
-        shift_tail(source, tail, head * WIDE, channels, SIZE, WIDE)
+    wait_for_inputs(DEPENDENT)
     if head < VALUE_HEADS:
         at = tl.arange(0, VALUE)
         found = tl.load(read + (row * VALUE_HEADS + head) * VALUE + at, mask=slot >= 0, other=0.0)
-        found *= tl.rsqrt(tl.sum(found * found, axis=0) / VALUE + norm_eps) * tl.load(norm + at)
         opened = silu(tl.load(gate + row.to(tl.int64) * gate_row + head * VALUE + at))
+        found *= tl.rsqrt(tl.sum(found * found, axis=0) / VALUE + norm_eps) * tl.load(norm + at)
         # A row without a slot is zeros whatever its gate holds.
         values = tl.where(slot >= 0, found * opened, 0.0)
         columns: tl.constexpr = VALUE_HEADS * VALUE
         store_quantized(
             values, row, head * VALUE, columns, high, low, scales, sums, BLOCKS=VALUE // 32
         )
+    elif slot >= 0:
+        tail = tails + slot.to(tl.int64) * tail_slot
+        source = mixed + row.to(tl.int64) * mixed_row
+        shift_tail(source, tail, (head - VALUE_HEADS) * WIDE, channels, SIZE, WIDE)

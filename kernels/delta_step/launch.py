@@ -99,8 +99,8 @@ def delta_step(
         beta, alpha: [rows, value_head] float32, before sigmoid and softplus.
         states: [slot, value_head, key_dim, value_dim] float32; slots and heads may be strided.
         tails: [slot, size - 1, channels] float32, the oldest input first.
-        slots: [rows] int32, each another; of a negative one nothing is read or kept, and its row of
-            ``out`` is zeros.
+        slots: [rows] int32, each another; of a negative one nothing is kept, and its row of ``out``
+            is zeros. Kernels launched earlier on the stream do not write them.
         scratch: float32, rows * value_head * value_dim numbers at least; what it holds is anything.
         out: [rows, value_head * value_dim].
 
@@ -119,7 +119,7 @@ def delta_step(
         states, states.stride(0), states.stride(1), tails, tails.stride(0), slots, scratch,
         *shape, weights.tiled, tile, num_warps=ADVANCE_WARPS, **dependent(mixed.device),
     )  # fmt: skip
-    programs = max(heads, -(-weights.channels // WIDE))
+    programs = heads + -(-weights.channels // WIDE)
     finish_rows[(programs, rows)](
         mixed, mixed.stride(0), gate, gate.stride(0), weights.norm, weights.norm_eps,
         tails, tails.stride(0), slots, scratch, out.high, out.low, out.scales, out.sums,
