@@ -17,7 +17,7 @@ from engine.config import Compute
 from engine.device import device_facts
 from engine.forward import DequantizedProducts, TorchRunner, Weights
 from engine.forward.products import linears
-from engine.gpu.guarded import GuardedRunner, device_trouble
+from engine.gpu.cards.guarded import GuardedRunner, device_trouble
 from engine.memory.pools import RAM
 from engine.native import NativeRunner, StoredWeights, native_sizes, unsupported_by_native
 from engine.runner import GpuPlace, Runner, RunnerParts

@@ -10,7 +10,7 @@ from typing import Final
 from engine.config import Device, EngineConfig
 from engine.device import device_facts, products_path
 from engine.errors import ProtocolError
-from engine.loading.loader import CheckpointLoader
+from engine.loading.loader import CheckpointLoader, Measures
 from engine.loop import EXIT_CLEAN, EXIT_DEVICE, EXIT_PROTOCOL, Loop, Surroundings
 from engine.memory.gpus import read_cards
 from engine.memory.ledger import Ledger
@@ -63,7 +63,7 @@ def _serve(config: EngineConfig, inbox: Inbox, send: Send, library: DiskLibrary)
     read = partial(read_machine, config.data_directory)
     machine = read()
     ledger = Ledger(machine.capacities(), behind=machine.behind)
-    loader = CheckpointLoader(config, ledger, library=library, cards=read_cards)
+    loader = CheckpointLoader(config, ledger, measures=Measures(cards=read_cards), library=library)
     surroundings = Surroundings(on_battery=on_battery, library=library, machine=read)
     code = Loop(inbox, send, loader, ledger, surroundings).run()
     if code != EXIT_DEVICE:

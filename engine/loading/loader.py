@@ -51,6 +51,14 @@ Report = Callable[[Phase, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Measures:
+    """What is asked of the machine when a model is planned: its RAM and its GPUs, as they are."""
+
+    ram: Callable[[], PoolReading] = read_ram
+    cards: Callable[[], tuple[GpuCard, ...]] = tuple
+
+
+@dataclass(frozen=True, slots=True)
 class _Fitting:
     """A plan that fits, the GPU it is for, and what a person should know of that."""
 
@@ -67,19 +75,17 @@ class CheckpointLoader:
         config: EngineConfig,
         ledger: Ledger,
         builder: Callable[[], RunnerBuilder] | None = None,
-        measure: Callable[[], PoolReading] = read_ram,
+        measures: Measures = Measures(),
         *,
         library: StateLibrary | None = None,
         hub: str = ENDPOINT,
-        cards: Callable[[], tuple[GpuCard, ...]] = tuple,
     ) -> None:
         self._config = config
         self._hub = hub
         self._ledger = ledger
         self._builder = builder or _own_builder
-        self._measure = measure
+        self._measures = measures
         self._library = library
-        self._cards = cards
 
     def load(self, wish: Load, report: Report) -> LoadedModel:
         """Open, plan, allocate, build and warm.
@@ -188,12 +194,12 @@ class CheckpointLoader:
         """What computes, among the cards whose memory is on the accounts."""
         known = {pool.name for pool in self._ledger.census()}
         return choose(
-            self._config, [card for card in self._cards() if card.pool.name in known], spec
+            self._config, [card for card in self._measures.cards() if card.pool.name in known], spec
         )
 
     def _processor(self, wish: Load | PlanWish) -> Machine:
         """The machine as it is, or with the GPU of a wish, as if nothing were loaded."""
-        reading = self._measure()
+        reading = self._measures.ram()
         spends = isinstance(wish, Load) and wish.spends_headroom
         if self._ledger.pool(RAM).held_bytes == 0:
             self._ledger.set_capacity(RAM, capacity_bytes(reading, spends_headroom=spends))

@@ -19,12 +19,13 @@ from engine.backend import build_runner
 from engine.cache.lane import Lane
 from engine.config import Compute, EngineConfig
 from engine.loading.loaded import LoadedModel
-from engine.loading.loader import CheckpointLoader
+from engine.loading.loader import CheckpointLoader, Measures
 from engine.memory.ledger import Ledger
 from engine.memory.pools import MEBIBYTE, RAM, PoolReading
 from engine.protocol import EngineMessage, Finished, Load
 from engine.runner import Runner, RunnerParts
 from engine.sampling.keyed import DrawRule
+from engine.sampling.rows import LogitRows, WholeRows
 from engine.serving.rounds import Serving
 from tests.helpers.checkpoints.saving import save_text
 from tests.helpers.checkpoints.shapes import BLOCKS_OF_32, ODD
@@ -94,6 +95,11 @@ class Witness:
             self.rows[self._owners[id(lane)]].append(_digest(row))
         return logits
 
+    def step_rows(
+        self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int]
+    ) -> LogitRows:
+        return WholeRows(self.step(lanes, ids, positions).numpy())
+
 
 def _digest(row: torch.Tensor) -> bytes:
     assert bool(row.isfinite().all())
@@ -149,7 +155,7 @@ def engine(folder: Path, compute: Compute, streams: int = 4) -> Iterator[Engine]
         EngineConfig(data_directory=folder, compute=compute, threads=1),
         ledger,
         builder=lambda: poisoned,
-        measure=lambda: reading,
+        measures=Measures(ram=lambda: reading),
     )
     loaded = loader.load(
         Load(request=1, path=str(folder), context_tokens=1024, streams=streams),

@@ -22,7 +22,7 @@ from engine.backend import build_runner
 from engine.cache.formats import PAGE_ROWS
 from engine.cache.lane import Lane
 from engine.config import Compute, EngineConfig
-from engine.loading.loader import CheckpointLoader
+from engine.loading.loader import CheckpointLoader, Measures
 from engine.memory.ledger import Ledger
 from engine.memory.pools import MEBIBYTE, RAM, PoolReading
 from engine.protocol import Load, Tier
@@ -214,7 +214,7 @@ def loaded(case: Case, path: Path, folder: Path) -> Iterator[World]:
             EngineConfig(data_directory=folder, compute=case.compute, threads=2),
             ledger,
             builder=lambda: poisoned,
-            measure=lambda: reading,
+            measures=Measures(ram=lambda: reading),
             library=library,
         )
         wish = Load(request=1, path=str(path), context_tokens=CONTEXT, streams=2, kv=case.kv)

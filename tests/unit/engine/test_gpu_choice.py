@@ -18,7 +18,7 @@ from engine.gpu.cards.choice import choose
 from engine.gpu.cards.driver import device_of
 from engine.gpu.cards.limits import LEAST_CAPABILITY, unsupported_by_gpu
 from engine.loading.assembly import RunnerBuilder
-from engine.loading.loader import CheckpointLoader
+from engine.loading.loader import CheckpointLoader, Measures
 from engine.memory.gpus import GpuCard, read_cards
 from engine.memory.ledger import Ledger
 from engine.memory.pools import MEBIBYTE, RAM, PoolReading
@@ -150,8 +150,7 @@ def loader(ledger: Ledger, folder: Path, card: GpuCard, build: RunnerBuilder) ->
         EngineConfig(folder, threads=1),
         ledger,
         lambda: build,
-        measure=lambda: ram,
-        cards=lambda: (card,),
+        measures=Measures(lambda: ram, lambda: (card,)),
     )
 
 

@@ -9,7 +9,7 @@ from engine.cache.cuda import CudaDevice
 from engine.cache.formats import KvFormat
 from engine.cache.kv import KvArena
 from engine.errors import DeviceLost, InvariantBroken, MemoryRefused
-from engine.gpu.guarded import device_trouble
+from engine.gpu.cards.guarded import device_trouble
 from engine.memory.allocation import allocating
 from engine.memory.ledger import Ledger
 from engine.models.spec import PageGroupSpec

@@ -11,7 +11,7 @@ import pytest
 from engine.config import Compute, EngineConfig
 from engine.errors import EngineError, MemoryRefused, RequestInvalid
 from engine.loading.inspection import inspect_checkpoint
-from engine.loading.loader import CheckpointLoader
+from engine.loading.loader import CheckpointLoader, Measures
 from engine.memory.ledger import Ledger
 from engine.memory.pools import MEBIBYTE, RAM, PoolReading
 from engine.protocol import (
@@ -55,7 +55,9 @@ def loader(
     """A loader on a machine with so much free memory beside the headroom."""
     total = 512 * MEBIBYTE + free_bytes
     config = EngineConfig(data_directory=folder, compute=compute, threads=1)
-    return CheckpointLoader(config, ledger, measure=lambda: PoolReading(RAM, total, total))
+    return CheckpointLoader(
+        config, ledger, measures=Measures(ram=lambda: PoolReading(RAM, total, total))
+    )
 
 
 def plan_of(wish: Load) -> Plan:
@@ -144,7 +146,7 @@ def test_what_is_left_to_others_may_be_spent_but_no_byte_more_than_is_free(
     full = CheckpointLoader(
         EngineConfig(data_directory=tmp_path, threads=1),
         ledger,
-        measure=lambda: PoolReading(RAM, 8192 * MEBIBYTE, MEBIBYTE),
+        measures=Measures(ram=lambda: PoolReading(RAM, 8192 * MEBIBYTE, MEBIBYTE)),
     )
     with pytest.raises(MemoryRefused) as refused:
         full.load(msgspec.structs.replace(wish, spends_headroom=True), silent)
@@ -212,7 +214,7 @@ def test_a_load_that_fails_half_way_gives_everything_back(
         EngineConfig(data_directory=tmp_path),
         ledger,
         builder=lambda: build,
-        measure=lambda: PoolReading(RAM, total, total),
+        measures=Measures(ram=lambda: PoolReading(RAM, total, total)),
     )
     with pytest.raises(Broken):
         broken.load(Load(request=1, path=str(model)), silent)

@@ -21,7 +21,7 @@ from engine.checkpoint.remote.source import open_remote
 from engine.checkpoint.remote.transport import Hub
 from engine.config import EngineConfig
 from engine.errors import CheckpointError, CheckpointUnreadable, HubUnavailable
-from engine.loading.loader import CheckpointLoader
+from engine.loading.loader import CheckpointLoader, Measures
 from engine.memory.ledger import Ledger
 from engine.memory.pools import RAM, PoolReading
 from engine.protocol import Plan
@@ -152,7 +152,7 @@ def test_a_plan_of_a_name_is_the_plan_of_the_file(hub: FakeHub, tmp_path: Path) 
     loader = CheckpointLoader(
         EngineConfig(data_directory=tmp_path, threads=1),
         ledger,
-        measure=lambda: PoolReading(RAM, 4 << 30, 4 << 30),
+        measures=Measures(ram=lambda: PoolReading(RAM, 4 << 30, 4 << 30)),
         hub=hub.endpoint,
     )
     remote = loader.plan(Plan(request=1, path=f"{REPOSITORY}:Q4_K_M"))
