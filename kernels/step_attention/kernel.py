@@ -8,7 +8,8 @@ Numbers that are too fine for 16 bits, queries and probabilities, are multiplied
 import triton
 import triton.language as tl
 
-from kernels.dependent import begin
+from kernels.dependent import let_next_start, wait_for_inputs
+from kernels.inline import fetch
 from kernels.quantize import store_quantized
 
 
@@ -55,6 +56,20 @@ def dot_in_two(x, y, total, TWIN: tl.constexpr):
     return dot16(high, y, dot16(low, y, total, TWIN), TWIN)
 
 
+@triton.jit
+def fetch_unit(
+    keys, values, page, s_page, unit, live,
+    D: tl.constexpr, WIDE: tl.constexpr, UNIT: tl.constexpr, TWIN: tl.constexpr,
+):  # fmt: skip
+    """Ask for a unit's keys and values, so that they are in the cache when they are loaded."""
+    LINE: tl.constexpr = 1024 // keys.dtype.element_ty.primitive_bitwidth
+    line = tl.arange(0, UNIT * WIDE // LINE) * LINE
+    own = page.to(tl.int64) * s_page + unit * UNIT % 256 * D + line
+    live = (line < UNIT * D) & (page >= 0) & live
+    fetch(keys + own, live, not TWIN)
+    fetch(values + own, live, not TWIN)
+
+
 @triton.jit(do_not_specialize_on_alignment=["tables", "positions"])
 def mix_part(
     query, q_row, q_head, stored, s_page, s_side, s_head, scales, c_page, c_side, c_head,
@@ -65,7 +80,7 @@ def mix_part(
     DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """One row's, one kv head's, one part's largest scores, sums of weights and of values."""
-    begin(DEPENDENT)
+    let_next_start(DEPENDENT)
     row = tl.program_id(0)
     kv_head = tl.program_id(1)
     part = tl.program_id(2)
@@ -74,7 +89,19 @@ def mix_part(
     start = first_unit + part * each
     end = tl.minimum(start + each, first_unit + units)
     if start >= end:
+        # One program of each row waits, so that this kernel ends after those before it.
+        if part == 0:
+            wait_for_inputs(DEPENDENT)
         return
+    table = tables + row * t_row
+    keys = stored + kv_head * s_head
+    values = keys + s_side
+    page = tl.load(table + start * UNIT // 256)
+    fetch_unit(keys, values, page, s_page, start, True, D, WIDE, UNIT, TWIN)
+    second = tl.minimum(start + 1, end - 1)
+    following = tl.load(table + second * UNIT // 256)
+    fetch_unit(keys, values, following, s_page, second, second > start, D, WIDE, UNIT, TWIN)
+    wait_for_inputs(DEPENDENT)
     head = tl.arange(0, TILE_HEADS)
     at = tl.arange(0, WIDE)
     slot = tl.arange(0, UNIT)
@@ -91,12 +118,8 @@ def mix_part(
     top = tl.full([TILE_HEADS], float("-inf"), tl.float32)
     total = tl.zeros([TILE_HEADS], tl.float32)
     mixed = tl.zeros([TILE_HEADS, WIDE], tl.float32)
-    table = tables + row * t_row
-    keys = stored + kv_head * s_head
-    values = keys + s_side
     key_scales = scales + kv_head * c_head
     value_scales = key_scales + c_side
-    page = tl.load(table + start * UNIT // 256)
     for unit in range(start, end):
         following = tl.load(table + tl.minimum(unit + 1, end - 1) * UNIT // 256)
         key = unit * UNIT + slot
@@ -148,11 +171,12 @@ def combine_parts(
     DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """One row's 32 columns: sum the parts, apply the gate, write as ``kernels.rows`` says."""
-    begin(DEPENDENT)
+    let_next_start(DEPENDENT)
     row = tl.program_id(0)
     block = tl.program_id(1)
     position = tl.minimum(tl.load(positions + row), most_keys - 1)
     _first, _unit, units, each = part_span(position, window, UNIT, PARTS, WINDOWED)
+    wait_for_inputs(DEPENDENT)
     column = block * 32 + tl.arange(0, 32)
     part = tl.arange(0, PARTS_WIDE)
     used = (part * each < units)[:, None]

@@ -65,7 +65,8 @@ def step_attention(
         query: [rows, heads, head_dim] float32, the last dimension contiguous.
         stored, scales: the layer's pages; see ``kernels.pages.Pages``.
         tables: [rows, most pages] int32, page ids of each row's lane; -1 where it holds none.
-        positions: [rows] int32.
+        positions: [rows] int32. Like ``tables`` written by no kernel of the same chain: both are
+            read before those have ended.
         partials: float32 scratch, ``partial_floats`` long.
         out: [rows, heads * head_dim].
         window: positions that a row sees, its own included; None for all.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-PROGRAMS: Final = 256
-"""Programs of one row: twice the processors of a large GPU."""
+PROGRAMS: Final = 264
+"""Programs of one row at most: two a processor of a large GPU."""
+MOST_PARTS: Final = 256
 
 
 def part_count(kv_heads: int) -> int:
     """Parts at most that a row's keys are cut into."""
-    return max(1, PROGRAMS // kv_heads)
+    return min(MOST_PARTS, max(1, PROGRAMS // kv_heads))
 
 
 def partial_floats(rows: int, heads: int, head_dim: int, kv_heads: int) -> int:

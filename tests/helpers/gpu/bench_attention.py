@@ -68,13 +68,12 @@ SHAPES = (
     Shape(8, 2, 512),
 )
 STEP_LAUNCHES = (
-    (MAIN, 256, Launch(64, 4, 3)),
-    (MAIN, 256, Launch(32, 4, 3)),
-    (MAIN, 256, Launch(32, 4, 4)),
+    (MAIN, 132, Launch(64, 4, 3)),
+    (MAIN, 264, Launch(32, 4, 3)),
     (MAIN, 132, Launch(64, 8, 3)),
-    (MAIN, 528, Launch(64, 4, 2)),
-    (SMALL, 256, Launch(64, 4, 2)),
-    (SMALL, 256, Launch(128, 4, 3)),
+    (MAIN, 528, Launch(32, 4, 2)),
+    (MAIN, 264, Launch(64, 8, 2)),
+    (SMALL, 264, Launch(128, 4, 3)),
 )
 PROMPT_TILES = (
     (MAIN, Tiles(128, 64, 8, 2, described=True)),
