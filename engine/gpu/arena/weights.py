@@ -84,7 +84,7 @@ class GpuWeights(Owner):
             arena = torch.empty(sum(places), dtype=torch.uint8, device=device)
         parts = torch.split(arena, places)
         self._made = {
-            piece: _weight(piece, part)
+            piece: weight_of(piece, part)
             for piece, part in zip(self._pieces, parts[: len(self._pieces)], strict=True)
         }
         self._rooms = dict(zip(counts, parts[len(self._pieces) :], strict=True))
@@ -197,8 +197,8 @@ class GpuWeights(Owner):
             _LOG.info("weights kept as bf16 bytes=%d formats=%s", size, formats)
 
 
-def _weight(piece: Piece, part: torch.Tensor) -> Weight:
-    """A piece's share of the arena as a weight."""
+def weight_of(piece: Piece, part: torch.Tensor) -> Weight:
+    """A piece's share of the arena, as a weight of views of it."""
     if piece.layout is not None:
         return packed_views(part, piece.layout, piece.rows, piece.columns)
     dtype = DTYPES[piece.dense]
