@@ -103,10 +103,24 @@ def _four(low_half, upper, t0, t1, t2, t3, ASM: tl.constexpr):
 
 
 @triton.jit
+def fetch(pointers, live, ASM: tl.constexpr):
+    """Ask for the lines of L2 cache that ``pointers`` point into, where ``live``; wait for none."""
+    if ASM:
+        tl.inline_asm_elementwise(
+            "{ .reg .pred p; setp.ne.s32 p, $2, 0; @p prefetch.global.L2 [$1]; mov.b32 $0, 0; }",
+            "=r,l,r",
+            [pointers.to(tl.int64), live.to(tl.int32)],
+            dtype=tl.int32,
+            is_pure=False,
+            pack=1,
+        )
+
+
+@triton.jit
 def tile_16x8(a0, a1, b0, UNSIGNED: tl.constexpr, ASM: tl.constexpr):
     """A warp's product of bytes, 16 rows x 16 with 16 x 8 columns: four int32 a thread.
 
-    Threads lie along the tensors' first dimension, [32 * warps, 1]. Thread t of a warp has of row
+    Threads lie along the first dimension, [32 * warps, 1, 1]. Thread t of a warp has, of row
     t // 4 (a0) and t // 4 + 8 (a1), and of column t // 4 (b0), bytes 4 * (t % 4) and after. It
     receives columns 2 * (t % 4) and the next one of row t // 4, then of row t // 4 + 8.
     """
@@ -160,4 +174,4 @@ def _pairs_of_columns(a, b, UNSIGNED: tl.constexpr):
         left = (rows >> (8 * byte)) & 255 if UNSIGNED else (rows << (24 - 8 * byte)) >> 24
         total += left * ((columns << (24 - 8 * byte)) >> 24)
     even, odd = tl.split(tl.reshape(tl.sum(total, axis=3), (warps, 8, 4, 2)))
-    return tl.reshape(even, (warps * 32, 1)), tl.reshape(odd, (warps * 32, 1))
+    return tl.reshape(even, (warps * 32, 1, 1)), tl.reshape(odd, (warps * 32, 1, 1))

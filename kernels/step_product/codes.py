@@ -1,17 +1,17 @@
 """Words of codes and factors of one tile of a packed weight, as ``dp4a`` takes them.
 
-A tile is STEP blocks of 32 elements by TILE rows; a thread has whole blocks, so no value ever moves
-from one thread to another here. ``AXIS`` is the blocks' dimension of the two: the one along which
-Triton lays threads, which its versions see differently. Pointers are one a block; ``live`` is
-whether a block is there. Pointers to single entries are made with ``unit``, the number 1 where
-Triton cannot see it: entries that it knew to be neighbours it would load several a thread, and then
-move.
+A tile is STEP blocks of 32 elements by SIDES times PER rows of the weight; a thread has whole
+blocks of PER rows, so no value ever moves from one thread to another here. Tiles are [STEP, SIDES,
+PER] where ``AXIS``, the blocks' dimension, is 0, and [PER, SIDES, STEP] where it is 2: versions of
+Triton lay threads along one or the other end. Pointers are one a block; ``live`` is whether a block
+is there. Pointers to single entries are made with ``unit``, the number 1 where Triton cannot see
+it: entries that it knew to be neighbours it would load several a thread, and then move.
 """
 
 import triton
 import triton.language as tl
 
-from kernels.inline import looked_up
+from kernels.inline import fetch, looked_up
 
 
 @triton.jit
@@ -26,9 +26,10 @@ def one(entry, live, MASKED: tl.constexpr):
 @triton.jit
 def four(words, live, MASKED: tl.constexpr):
     """Four int32 words from each pointer on: four tiles."""
-    each = words[:, :, None] + tl.arange(0, 4)[None, None, :]
-    found = one(each, live[:, :, None], MASKED)
-    even, odd = tl.split(tl.reshape(found, (found.shape[0], found.shape[1], 2, 2)))
+    each = tl.expand_dims(words, 3) + tl.arange(0, 4)[None, None, None, :]
+    found = one(each, tl.expand_dims(live, 3), MASKED)
+    shape: tl.constexpr = words.shape
+    even, odd = tl.split(tl.reshape(found, (shape[0], shape[1], shape[2], 2, 2)))
     first, third = tl.split(even)
     second, fourth = tl.split(odd)
     return first, second, third, fourth
@@ -37,8 +38,8 @@ def four(words, live, MASKED: tl.constexpr):
 @triton.jit
 def two(entries, live, MASKED: tl.constexpr):
     """Two entries from each pointer on: two tiles."""
-    each = entries[:, :, None] + tl.arange(0, 2)[None, None, :]
-    return tl.split(one(each, live[:, :, None], MASKED))
+    each = tl.expand_dims(entries, 3) + tl.arange(0, 2)[None, None, None, :]
+    return tl.split(one(each, tl.expand_dims(live, 3), MASKED))
 
 
 @triton.jit
@@ -187,6 +188,25 @@ def scaled_sums(
 
 
 @triton.jit
+def fetch_rows(plane, row, along, STEP: tl.constexpr, WORDS: tl.constexpr, ASM: tl.constexpr):
+    """Ask for whole rows of a plane, ``WORDS`` int32 each: lines of 32 words."""
+    for first in tl.static_range(0, (WORDS + 31) // 32, STEP):
+        line = first + along
+        fetch(plane + row * WORDS + line * 32, line * 32 < WORDS + 0 * row, ASM)
+
+
+@triton.jit
+def fetch_tile(
+    low, high, row, along, STEP: tl.constexpr, BLOCKS: tl.constexpr, LOW: tl.constexpr,
+    HIGH: tl.constexpr, ASM: tl.constexpr,
+):  # fmt: skip
+    """Ask for a tile's codes, nearly all that it reads."""
+    fetch_rows(low, row, along, STEP, BLOCKS * LOW, ASM)
+    if HIGH:
+        fetch_rows(high, row, along, STEP, BLOCKS * HIGH, ASM)
+
+
+@triton.jit
 def places(
     row, along, low, high, scales, supers, minima, super_minima, unit,
     BLOCKS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
@@ -203,3 +223,23 @@ def places(
         minima + row * groups + group,
         super_minima + row * (BLOCKS // 8) + single // 8,
     )
+
+
+@triton.jit
+def rows_of_tile(SIDES: tl.constexpr, PER: tl.constexpr, AXIS: tl.constexpr):
+    """Which row of a tile: [1, SIDES, PER] or [PER, SIDES, 1] int64."""
+    side = tl.arange(0, SIDES).to(tl.int64)[None, :, None] * PER
+    within = tl.arange(0, PER).to(tl.int64)
+    if AXIS == 0:
+        return side + within[None, None, :]
+    else:  # noqa: RET505 - as above
+        return side + within[:, None, None]
+
+
+@triton.jit
+def blocks_of_step(STEP: tl.constexpr, AXIS: tl.constexpr):
+    """Which block of a step: [STEP, 1, 1] or [1, 1, STEP] int32."""
+    if AXIS == 0:
+        return tl.arange(0, STEP)[:, None, None]
+    else:  # noqa: RET505 - as above
+        return tl.arange(0, STEP)[None, None, :]

@@ -1,11 +1,13 @@
 """Products of generated rows, 1 to 16, with a weight: one pass over the weight, no shared memory.
 
-A program has TILE rows of a packed weight and goes over K in steps of STEP = 32 * warps blocks: a
-thread has one block of 32 of each row at a time, and all rows' activations of that block. Integer
-sums inside a group are exact; a thread adds its blocks in order of K, then threads are added. None
-of that depends on ROWS. With AHEAD, what the planes hold of a step is loaded one step before, and
-of the first step before the kernel waits for its activations. Multiply-adds are written out:
-launches turn the compiler's own off.
+A program has TILE rows of a packed weight and goes over K in steps of STEP blocks, 32 for each warp
+along K: a thread has one block of 32 of some rows at a time, and all rows' activations of that
+block. Integer sums inside a group are exact; a thread adds its blocks in order of K, then threads
+are added. None of that depends on ROWS, nor on how many warps share the rows of the tile.
+
+Before it waits for its activations a program asks for its rows (FETCH) or loads its first step;
+with AHEAD each step is loaded one before its own. Multiply-adds are written out: launches turn the
+compiler's own off.
 """
 
 import triton
@@ -14,14 +16,17 @@ import triton.language as tl
 from kernels.dependent import let_next_start, wait_for_inputs
 from kernels.inline import dp4a, dp4a_unsigned
 from kernels.step_product.codes import (
+    blocks_of_step,
     entries,
     factors,
+    fetch_tile,
     four,
     high_words,
     low_codes,
     low_words,
     one,
     places,
+    rows_of_tile,
     scaled_sums,
     two,
     with_high,
@@ -104,33 +109,37 @@ def stored(
 def tile_product(
     row, x_row, rows, low, high, scales, supers, minima, super_minima,
     x_high, x_low, x_scales, x_sums, unit,
-    BLOCKS: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
+    BLOCKS: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, SIDES: tl.constexpr,
     UNROLL: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr, AHEAD: tl.constexpr,
-    PARTS: tl.constexpr, FULL: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
+    FETCH: tl.constexpr, PARTS: tl.constexpr, FULL: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """Products of rows ``x_row`` .. with the weight's rows ``row`` [TILE]: ROWS of [TILE]."""
+    """Products of rows ``x_row`` .. with the weight's rows ``row``: ROWS sums."""
     masked: tl.constexpr = BLOCKS % STEP != 0
-    along = tl.expand_dims(tl.arange(0, STEP), 1 - AXIS)
-    x_high = x_high.to(tl.pointer_type(tl.int32), bitcast=True) + along * 8
-    x_low = x_low.to(tl.pointer_type(tl.int32), bitcast=True) + along * 8
-    x_scales += along * unit
-    x_sums += along * 2
-    zero = tl.zeros((STEP, TILE) if AXIS == 0 else (TILE, STEP), dtype=tl.float32)
+    along = blocks_of_step(STEP, AXIS)
+    # Each side of a tile reads the activations itself.
+    own = along + 0 * tl.arange(0, SIDES)[None, :, None]
+    x_high = x_high.to(tl.pointer_type(tl.int32), bitcast=True) + own * 8
+    x_low = x_low.to(tl.pointer_type(tl.int32), bitcast=True) + own * 8
+    x_scales += own * unit
+    x_sums += own * 2
+    zero = (along + row).to(tl.float32) * 0.0
     sums = (zero,)
     for _ in tl.static_range(ROWS - 1):
         sums = sums + (zero,)
     at = places(
-        tl.expand_dims(row, AXIS), along, low, high, scales, supers, minima, super_minima, unit,
+        row, along, low, high, scales, supers, minima, super_minima, unit,
         BLOCKS, LOW, HIGH, GROUP,
     )  # fmt: skip
     if AHEAD:
         ahead = stored(
             at, 0, along < BLOCKS, LOW, HIGH, GROUP, SCALE_SUPER, ADDED_SUPER, MINIMUM, masked
         )
+    if FETCH and DEPENDENT:
+        fetch_tile(low, high, row, along, STEP, BLOCKS, LOW, HIGH, ASM)
     wait_for_inputs(DEPENDENT)
     for start in tl.range(0, BLOCKS, STEP, loop_unroll_factor=UNROLL):
         live = along < BLOCKS - start
@@ -172,26 +181,27 @@ def packed_rows(
     out, out_step, bias, rows, weight_rows, low, high, scales, supers, minima, super_minima,
     x_high, x_low, x_scales, x_sums, unit,
     BIAS: tl.constexpr, ADD: tl.constexpr,
-    BLOCKS: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
-    UNROLL: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
+    BLOCKS: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, SIDES: tl.constexpr,
+    PER: tl.constexpr, UNROLL: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
-    AHEAD: tl.constexpr,
+    AHEAD: tl.constexpr, FETCH: tl.constexpr,
     PARTS: tl.constexpr, FULL: tl.constexpr, EVEN: tl.constexpr, ASM: tl.constexpr,
     AXIS: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """out[r, n] = x[r] . weight[n] (+ bias[n], + out[r, n]) for ``rows`` rows, ROWS at most."""
     let_next_start(DEPENDENT)
     # In 64 bits from the start, the compiler sees that rows lie a constant apart.
-    place = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE).to(tl.int64)
+    place = tl.program_id(0).to(tl.int64) * (SIDES * PER) + rows_of_tile(SIDES, PER, AXIS)
     row = place if EVEN else tl.minimum(place, weight_rows - 1)
     found = tile_product(
         row, 0, rows, low, high, scales, supers, minima, super_minima,
-        x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, ROWS, TILE, UNROLL, LOW, HIGH, GROUP,
+        x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, ROWS, SIDES, UNROLL, LOW, HIGH, GROUP,
         SCALE, SCALE_SUPER, ADDED, ADDED_SUPER, OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3,
-        AHEAD, PARTS, FULL, ASM, AXIS, DEPENDENT,
+        AHEAD, FETCH, PARTS, FULL, ASM, AXIS, DEPENDENT,
     )  # fmt: skip
+    place = tl.reshape(place, (SIDES, PER) if AXIS == 0 else (PER, SIDES))
     for r in tl.static_range(ROWS):
         to = out + r * out_step.to(tl.int64) + place
         there = (place < weight_rows) & (r < rows)
@@ -210,7 +220,7 @@ def packed_experts(
     out, out_row, out_expert, chosen, chosen_row, chosen_step, rows, weight_rows,
     low, high, scales, supers, minima, super_minima, x_high, x_low, x_scales, x_sums, unit,
     CHOSEN: tl.constexpr, SHARED: tl.constexpr,
-    BLOCKS: tl.constexpr, STEP: tl.constexpr, TILE: tl.constexpr,
+    BLOCKS: tl.constexpr, STEP: tl.constexpr, SIDES: tl.constexpr, PER: tl.constexpr,
     UNROLL: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
@@ -225,13 +235,14 @@ def packed_experts(
     pair = tl.program_id(1)
     r, a = pair // CHOSEN, pair % CHOSEN
     expert = tl.load(chosen + r * chosen_row + a * chosen_step).to(tl.int64)
-    place = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE).to(tl.int64)
+    place = tl.program_id(0).to(tl.int64) * (SIDES * PER) + rows_of_tile(SIDES, PER, AXIS)
     row = expert * weight_rows + (place if EVEN else tl.minimum(place, weight_rows - 1))
     found = tile_product(
         row, r if SHARED else pair, rows, low, high, scales, supers, minima, super_minima,
-        x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, 1, TILE, UNROLL, LOW, HIGH, GROUP,
+        x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, 1, SIDES, UNROLL, LOW, HIGH, GROUP,
         SCALE, SCALE_SUPER, ADDED, ADDED_SUPER, OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3,
-        AHEAD, PARTS, True, ASM, AXIS, False,
+        AHEAD, False, PARTS, True, ASM, AXIS, False,
     )  # fmt: skip
+    place = tl.reshape(place, (SIDES, PER) if AXIS == 0 else (PER, SIDES))
     to = out + r.to(tl.int64) * out_row + a * out_expert + place
     tl.store(to, found[0], mask=place < weight_rows)

@@ -23,6 +23,7 @@ from kernels.step_product.matrix import matrix_rows
 WIDTH: Final = 32
 """Threads of a warp: blocks, or runs of a dense weight, that it takes in one step."""
 MATRIX_WARPS: Final = 8
+LEAST_MATRIX_ROWS: Final = 8
 THREADS_AXIS: Final = 1 if tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 7) else 0
 """The dimension that threads lie along where two are alike to Triton: the last one since 3.7."""
 
@@ -32,27 +33,43 @@ class Configuration:
     """How a product is cut. ``warps`` decides the order of sums; nothing else changes a bit.
 
     Attributes:
-        tile: rows of the weight a program has.
-        warps: of a program; a step of K is 32 blocks for each.
-        unroll: steps of K that the compiler sees together.
+        tile: rows of the weight a program has, a multiple of ``sides``.
+        warps: along K; a step of K is 32 blocks for each.
+        sides: groups of such warps, which share the rows.
         ahead: the weight is loaded one step before it is needed.
-        matrix: 16 * ``tile`` rows of the weight on tensor cores; the bits are those of one warp.
+        fetch: all of a program's rows are asked for before it waits for the kernel before.
+        unroll: steps of K that the compiler sees together.
+        matrix: 16 * ``tile`` rows of the weight on tensor cores; the bits are the same.
     """
 
     tile: int
     warps: int
-    unroll: int
+    sides: int = 1
     ahead: bool = False
+    fetch: bool = False
+    unroll: int = 1
     matrix: bool = False
 
 
 def configuration(rows: int, weight_rows: int, columns: int) -> Configuration:
     """For a bucket of rows and a shape; ``warps`` comes from the weight's shape alone."""
-    warps = 1 if weight_rows >= 4096 else 4
-    tile = 4 if weight_rows >= 16384 else 2 if weight_rows >= 1024 else 1
-    if rows > 4:
-        tile = min(tile, 2)
-    return Configuration(tile, warps, 1)
+    if weight_rows <= 256:
+        return Configuration(1, 8)
+    if weight_rows < 2048:
+        return Configuration(1, 4, ahead=True)
+    warps = 2 if columns >= 8192 or weight_rows <= 6144 else 1
+    if rows >= LEAST_MATRIX_ROWS:
+        return Configuration(1, warps, matrix=True)
+    if columns >= 8192:
+        return Configuration(2, 2, ahead=True)
+    if weight_rows >= 32768:
+        return Configuration(8, 1)
+    return Configuration(2 if 8192 <= weight_rows <= 11264 else 4, warps)
+
+
+def expert_configuration(weight_rows: int, columns: int) -> Configuration:
+    """For one expert's shape."""
+    return Configuration(8 if weight_rows >= 2048 and columns <= 1024 else 4, 1)
 
 
 def step_product(
@@ -107,6 +124,7 @@ def step_product(
             *_planes(x, weight),
             **flags,
             **_cut(x, weight, cut),
+            FETCH=cut.fetch,
             FULL=rows == bucket,
             EVEN=weight.rows % cut.tile == 0,
             PARTS=parts,
@@ -140,7 +158,7 @@ def step_experts(
         raise KernelShapeError(f"out is {out.dtype} {list(out.shape)} for {weight.rows} rows.")
     if chosen.dtype is not torch.int32:
         raise KernelShapeError(f"chosen is {chosen.dtype}, not int32.")
-    cut = cut or configuration(1, n, weight.columns)
+    cut = cut or expert_configuration(n, weight.columns)
     grid = (-(-n // cut.tile), rows * experts)
     common = (out, out.stride(0), out.stride(1), chosen, chosen.stride(0), chosen.stride(1))
     flags = {"CHOSEN": experts, "SHARED": x.rows == rows}
@@ -175,12 +193,13 @@ def _cut(x: QuantizedRows, weight: PackedWeight, cut: Configuration) -> dict[str
     return {
         "BLOCKS": weight.columns // BLOCK,
         "STEP": WIDTH * cut.warps,
-        "TILE": cut.tile,
+        "SIDES": cut.sides,
+        "PER": cut.tile // cut.sides,
         "UNROLL": cut.unroll,
         "AHEAD": cut.ahead,
         "ASM": x.high.is_cuda,
-        "AXIS": THREADS_AXIS,
-        "num_warps": cut.warps,
+        "AXIS": 2 * THREADS_AXIS,
+        "num_warps": cut.warps * cut.sides,
         "enable_fp_fusion": False,
         **dependent(x.high.device),
         **layout_constants(weight.layout),
@@ -191,6 +210,7 @@ def _matrix_cut(x: QuantizedRows, weight: PackedWeight, cut: Configuration) -> d
     return {
         "BLOCKS": weight.columns // BLOCK,
         "TILES": cut.tile,
+        "ALONG": cut.warps,
         "ASM": x.high.is_cuda,
         "num_warps": MATRIX_WARPS,
         "enable_fp_fusion": False,
@@ -233,7 +253,7 @@ def _dense_cut(weight: DenseWeight, cut: Configuration) -> dict[str, Any]:
         "RUN": 16 // weight.values.element_size(),
         "TILE": cut.tile,
         "AXIS": THREADS_AXIS,
-        "num_warps": cut.warps,
+        "num_warps": cut.warps * cut.sides,
         "enable_fp_fusion": False,
         **dependent(weight.values.device),
     }

@@ -1,9 +1,11 @@
 """The same products for four rows and more, on tensor cores: the same bits.
 
 A program has TILES * 16 rows of the weight, and eight warps share K: warp w has the blocks that are
-w modulo 8, in four classes, w, w + 8, w + 16 and w + 24 modulo 32. A class is what one thread of
-the kernel for few rows adds in order of K; classes are then added in pairs as its threads are, 16
-apart first. Whole sums are exact and what follows is the same function, so no bit differs.
+w modulo 8. Blocks of one class, the same modulo 32 * ALONG, are what one thread of the kernel for
+few rows adds in order of K, where ALONG is its warps along K; a warp here keeps each of its classes
+apart, 4 * ALONG of them. Classes are then added in pairs as that kernel's threads are: 16 apart
+first, down to neighbours, then warps. Whole sums are exact and what follows is the same function,
+so no bit differs.
 
 A thread stands for row t // 4 of a tile of the weight and the one 8 below, and for one of four rows
 of activations, t % 4. Columns of a tile are the high and the low plane of four rows, in turn.
@@ -118,6 +120,26 @@ def row_values(at, start, live, OFFSET: tl.constexpr, MINIMUM: tl.constexpr, MAS
 
 
 @triton.jit
+def warp_sum(sums, FIRST: tl.constexpr, APART: tl.constexpr):
+    """Four classes, and those of eight warps, added as a warp adds its threads': [32]."""
+    total = sums[FIRST] + sums[FIRST + 2 * APART]
+    total += sums[FIRST + APART] + sums[FIRST + 3 * APART]
+    return tl.sum(tl.reshape(total, (WARPS, 32)), axis=0)
+
+
+@triton.jit
+def parts_added(found, FIRST: tl.constexpr, APART: tl.constexpr, ALONG: tl.constexpr):
+    """Sums of the warps along K, two apart first."""
+    if ALONG == 1:
+        return found[FIRST]
+    elif ALONG == 2:  # noqa: RET505 - as above
+        return found[FIRST] + found[FIRST + APART]
+    else:
+        even = found[FIRST] + found[FIRST + 2 * APART]
+        return even + (found[FIRST + APART] + found[FIRST + 3 * APART])
+
+
+@triton.jit
 def put(
     out, out_step, bias, place, r, value, rows, weight_rows, BIAS: tl.constexpr, ADD: tl.constexpr
 ):
@@ -131,27 +153,61 @@ def put(
     tl.store(to, value, mask=there)
 
 
+@triton.jit
+def class_sums(
+    sums, at, x_at, start, word, live, C: tl.constexpr, FOURS: tl.constexpr, TILES: tl.constexpr,
+    LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr, SCALE: tl.constexpr,
+    SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
+    OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
+    T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr, MASKED: tl.constexpr,
+    ASM: tl.constexpr,
+):  # fmt: skip
+    """The sums of class C, 2 * TILES * FOURS of ``sums``, with the blocks at ``start``."""
+    parts = ()
+    for half in tl.static_range(2 * TILES):
+        parts = parts + (
+            row_parts(
+                at[half], start, word, live, LOW, HIGH, GROUP, SCALE, SCALE_SUPER, ADDED,
+                ADDED_SUPER, MINIMUM, TABLE, T0, T1, T2, T3, MASKED, ASM,
+            ),
+        )  # fmt: skip
+    new = ()
+    for four_rows in tl.static_range(FOURS):
+        x, x_scale, x_sum = row_values(x_at[four_rows], start, live, OFFSET, MINIMUM, MASKED)
+        for tile in tl.static_range(TILES):
+            upper, lower = parts[2 * tile], parts[2 * tile + 1]
+            whole = both_rows(upper[0], lower[0], x, GROUP, UNSIGNED, ASM)
+            above = scaled_sums(
+                whole[0][0], whole[0][1], x_sum, upper[1], upper[2], GROUP, OFFSET, MINIMUM
+            )
+            below = scaled_sums(
+                whole[1][0], whole[1][1], x_sum, lower[1], lower[2], GROUP, OFFSET, MINIMUM
+            )
+            new = new + (
+                tl.fma(above, x_scale, sums[2 * ((C * FOURS + four_rows) * TILES + tile)]),
+                tl.fma(below, x_scale, sums[2 * ((C * FOURS + four_rows) * TILES + tile) + 1]),
+            )
+    return new
+
+
 @triton.jit(do_not_specialize=["out_step", "rows", "unit"])
 def matrix_rows(
     out, out_step, bias, rows, weight_rows, low, high, scales, supers, minima, super_minima,
     x_high, x_low, x_scales, x_sums, unit,
     BIAS: tl.constexpr, ADD: tl.constexpr, BLOCKS: tl.constexpr, FOURS: tl.constexpr,
-    TILES: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
-    SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
-    OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
-    T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
-    ASM: tl.constexpr, DEPENDENT: tl.constexpr,
+    TILES: tl.constexpr, ALONG: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr,
+    GROUP: tl.constexpr, SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr,
+    ADDED_SUPER: tl.constexpr, OFFSET: tl.constexpr, MINIMUM: tl.constexpr,
+    UNSIGNED: tl.constexpr, TABLE: tl.constexpr, T0: tl.constexpr, T1: tl.constexpr,
+    T2: tl.constexpr, T3: tl.constexpr, ASM: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """out[r, n] = x[r] . weight[n] (+ bias[n], + out[r, n]) for ``rows`` of 4 * FOURS rows."""
     let_next_start(DEPENDENT)
-    thread = tl.arange(0, 32 * WARPS)[:, None]
+    masked: tl.constexpr = BLOCKS % (32 * ALONG) != 0
+    each: tl.constexpr = 2 * TILES * FOURS
+    thread = tl.arange(0, 32 * WARPS)[:, None, None]
     warp, group, word = thread // 32, thread // 4 % 8, thread % 4
     first = tl.program_id(0).to(tl.int64) * (16 * TILES)
-    masked: tl.constexpr = BLOCKS % 32 != 0
-    zero = tl.zeros((32 * WARPS, 1), dtype=tl.float32)
-    sums = (zero,)
-    for _ in tl.static_range(8 * TILES * FOURS - 1):
-        sums = sums + (zero,)
     at = ()
     for half in tl.static_range(2 * TILES):
         row = tl.minimum(first + 8 * half + group, weight_rows - 1)
@@ -163,46 +219,26 @@ def matrix_rows(
         )  # fmt: skip
     x_at = row_places(group, word, warp, rows, x_high, x_low, x_scales, x_sums, unit, BLOCKS, FOURS)
     wait_for_inputs(DEPENDENT)
-    for begin in tl.range(0, BLOCKS, 32):
-        new = ()
-        for c in tl.static_range(4):
-            start = begin + c * WARPS
-            live = warp < BLOCKS - start
-            parts = ()
-            for half in tl.static_range(2 * TILES):
-                parts = parts + (
-                    row_parts(
-                        at[half], start, word, live, LOW, HIGH, GROUP, SCALE, SCALE_SUPER, ADDED,
-                        ADDED_SUPER, MINIMUM, TABLE, T0, T1, T2, T3, masked, ASM,
-                    ),
+    found = ()
+    for part in tl.static_range(ALONG):
+        sums = (tl.zeros((32 * WARPS, 1, 1), dtype=tl.float32),)
+        for _ in tl.static_range(4 * each - 1):
+            sums = sums + (sums[0],)
+        for begin in tl.range(32 * part, BLOCKS, 32 * ALONG):
+            new = ()
+            for c in tl.static_range(4):
+                new = new + class_sums(
+                    sums, at, x_at, begin + c * WARPS, word, warp < BLOCKS - begin - c * WARPS, c,
+                    FOURS, TILES, LOW, HIGH, GROUP, SCALE, SCALE_SUPER, ADDED, ADDED_SUPER,
+                    OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3, masked, ASM,
                 )  # fmt: skip
-            for four_rows in tl.static_range(FOURS):
-                x, x_scale, x_sum = row_values(
-                    x_at[four_rows], start, live, OFFSET, MINIMUM, masked
-                )
-                for tile in tl.static_range(TILES):
-                    upper, lower = parts[2 * tile], parts[2 * tile + 1]
-                    whole = both_rows(upper[0], lower[0], x, GROUP, UNSIGNED, ASM)
-                    above = scaled_sums(
-                        whole[0][0], whole[0][1], x_sum, upper[1], upper[2], GROUP, OFFSET, MINIMUM
-                    )
-                    below = scaled_sums(
-                        whole[1][0], whole[1][1], x_sum, lower[1], lower[2], GROUP, OFFSET, MINIMUM
-                    )
-                    new = new + (
-                        tl.fma(above, x_scale, sums[2 * ((c * FOURS + four_rows) * TILES + tile)]),
-                        tl.fma(
-                            below, x_scale, sums[2 * ((c * FOURS + four_rows) * TILES + tile) + 1]
-                        ),
-                    )
-        sums = new
-    each: tl.constexpr = 2 * TILES * FOURS
-    for at in tl.static_range(each):
-        total = (sums[at] + sums[2 * each + at]) + (sums[each + at] + sums[3 * each + at])
-        value = tl.sum(tl.reshape(total, (WARPS, 32)), axis=0)
-        lane = tl.arange(0, 32)
-        place = first + 8 * (at % (2 * TILES)) + lane // 4
+            sums = new
+        for one_of in tl.static_range(each):
+            found = found + (warp_sum(sums, one_of, each),)
+    lane = tl.arange(0, 32)
+    for one_of in tl.static_range(each):
         put(
-            out, out_step, bias, place, 4 * (at // (2 * TILES)) + lane % 4, value, rows,
-            weight_rows, BIAS, ADD,
+            out, out_step, bias, first + 8 * (one_of % (2 * TILES)) + lane // 4,
+            4 * (one_of // (2 * TILES)) + lane % 4, parts_added(found, one_of, each, ALONG),
+            rows, weight_rows, BIAS, ADD,
         )  # fmt: skip

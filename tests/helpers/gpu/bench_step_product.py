@@ -1,8 +1,8 @@
 """What to time of the products of generated rows: real shapes, several configurations each.
 
-A name has packing, weight rows x columns, rows, and tile/warps/unroll (a: ahead, m: matrix) where
-they are not the launch's own choice. Calls go round among buffers that the L2 cache does not hold
-together. Of a product on tensor cores the name says too whether it has the bits of the other.
+A name has packing, weight rows x columns, rows, and tile/warps/sides (ahead, fetch, matrix) where
+they are not the launch's own choice. Calls go round among buffers that the L2 cache does not
+hold together. Of a product on tensor cores the name says too whether it has the bits of the other.
 """
 
 from __future__ import annotations
@@ -23,10 +23,37 @@ DEVICE = torch.device("cuda")
 ROUND_BYTES = 160_000_000
 """Of the buffers that calls go round: more than twice an L2 cache."""
 
-Cut = tuple[int, int, int] | tuple[int, int, int, bool] | tuple[int, int, int, bool, bool]
-LARGE: tuple[Cut, ...] = ((2, 1, 1), (4, 1, 1), (4, 1, 1, True), (2, 2, 1))
-SMALL: tuple[Cut, ...] = ((1, 1, 4), (2, 1, 1, True), (1, 4, 1))
-MORE: tuple[Cut, ...] = ((2, 1, 1), (1, 1, 1, False, True))
+Cut = (
+    tuple[int, int]
+    | tuple[int, int, int]
+    | tuple[int, int, int, bool]
+    | tuple[int, int, int, bool, bool]
+)
+WIDE: tuple[Cut, ...] = (
+    (8, 1),
+    (16, 1, 2),
+    (16, 1, 4),
+    (32, 1, 4),
+    (16, 1, 4, True),
+    (16, 1, 4, False, True),
+)
+LONG: tuple[Cut, ...] = (
+    (2, 2, 1, True),
+    (4, 2, 2, True),
+    (8, 2, 4, True),
+    (8, 4, 2),
+    (8, 2, 4, True, True),
+)
+SQUARE: tuple[Cut, ...] = (
+    (4, 4),
+    (8, 4, 2),
+    (8, 2, 4, True),
+    (8, 2, 4, True, True),
+    (16, 1, 4, True, True),
+)
+SHORT: tuple[Cut, ...] = ((8, 1), (16, 1, 2), (16, 1, 4), (32, 1, 4))
+EXPERTS: tuple[Cut, ...] = ((8, 1), (8, 1, 2), (16, 1, 2), (16, 1, 4), (32, 1, 4))
+MORE: tuple[Cut, ...] = ((16, 1, 4),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +68,17 @@ class Shape:
 
 
 SHAPES = (
-    Shape("q4_k", 34816, 5120, LARGE, (4, 8, 16)),
-    Shape("q4_k", 4096, 4096, SMALL, (8,)),
-    Shape("q4_k", 5120, 17408, (*LARGE, (1, 4, 1))),
-    Shape("q6_k", 10240, 5120, LARGE[1:], (8,)),
-    Shape("q8_0", 24576, 4096, LARGE[:3]),
-    Shape("q6_k", 248320, 5120, LARGE[1:2]),
-    Shape("q4_k", 5120, 6144, SMALL),
-    Shape("q4_k", 1024, 3584, SMALL),
-    Shape("q8_0", 48, 5120, ((1, 8, 1),)),
-    Shape("bf16", 256, 2048, ((1, 1, 1),)),
+    Shape("q4_k", 24576, 4096, WIDE, (4, 8, 16)),
+    Shape("q4_k", 4096, 4096, SQUARE, (8,)),
+    Shape("q4_k", 4096, 12288, LONG, (8,)),
+    Shape("q6_k", 8192, 4096, (*SQUARE, (16, 1, 4)), (8,)),
+    Shape("q4_k", 34816, 5120, WIDE[:4], (2,)),
+    Shape("q4_k", 5120, 17408, LONG),
+    Shape("q6_k", 248320, 4096, WIDE[:3]),
+    Shape("q4_k", 7168, 1024, SHORT),
+    Shape("q6_k", 248320, 1024, SHORT),
+    Shape("q4_k", 1024, 3584, SQUARE[:3]),
+    Shape("q8_0", 24576, 4096, WIDE[1:4]),
 )
 
 
@@ -109,19 +137,20 @@ def products(shape: Shape) -> Iterator[Bench]:
         name = f"{shape.packing} {shape.weight_rows}x{shape.columns} rows {rows}"
         for cut in (None, *(Configuration(*each) for each in tried)):
             call = ProductCall(x, weights, out, cut)
-            bits = compared(call) if cut is not None and cut.matrix else ""
-            yield f"{name} {written(cut)}{bits}", call, size, flops
-        if rows == 1 and shape.one is LARGE:
-            cut = Configuration(4, 1, 1)
-            call = ProductCall(x, weights, out, cut, parts=1)
-            yield f"{name} {written(cut)} high plane alone", call, size, flops
+            yield f"{name} {written(cut)}", call, size, flops
+        if rows > 2:
+            for tile, warps in ((1, 1), (2, 1), (1, 2), (1, 4)):
+                cut = Configuration(tile, warps, matrix=True)
+                call = ProductCall(x, weights, out, cut)
+                yield f"{name} {written(cut)}{compared(call)}", call, size, flops
 
 
 def compared(call: ProductCall) -> str:
     """Whether a product on tensor cores has the bits of the one of single threads."""
     call()
     found = call.out.clone()
-    step_product(call.x, call.weights[0], call.out, cut=Configuration(2, 1, 1))
+    assert call.cut is not None
+    step_product(call.x, call.weights[0], call.out, cut=Configuration(2, call.cut.warps))
     return " same bits" if torch.equal(found, call.out) else " OTHER BITS"
 
 
@@ -139,7 +168,7 @@ def experts(packing: str, n: int, columns: int, *, shared: bool) -> Iterator[Ben
         out = torch.empty(rows, 8, n, device=DEVICE)
         different = sum(len(set(each.flatten().tolist())) for each in drawn) / len(drawn)
         size = weight_bytes(weight) / 256 * different
-        for cut in (None, *(Configuration(*each) for each in SMALL)):
+        for cut in (None, *(Configuration(*each) for each in EXPERTS)):
             call = ExpertCall(x, weight, drawn, out, cut)
             name = f"{packing} experts {n}x{columns} rows {rows} {written(cut)}"
             yield name, call, size, 2.0 * rows * 8 * n * columns
@@ -147,11 +176,10 @@ def experts(packing: str, n: int, columns: int, *, shared: bool) -> Iterator[Ben
 
 def written(cut: Configuration | None) -> str:
     """A configuration in a name."""
-    return (
-        "own"
-        if cut is None
-        else f"{cut.tile}/{cut.warps}/{cut.unroll}" + "a" * cut.ahead + "m" * cut.matrix
-    )
+    if cut is None:
+        return "own"
+    letters = "a" * cut.ahead + "f" * cut.fetch + "m" * cut.matrix
+    return f"{cut.tile}/{cut.warps}/{cut.sides}{letters}"
 
 
 def weight_bytes(weight: Weight) -> float:

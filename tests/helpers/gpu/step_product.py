@@ -17,7 +17,7 @@ from kernels.step_product.reference import expert_product, product
 
 __all__ = ["CASES", "check"]
 
-FEW_PROGRAMS = Configuration(tile=8, warps=4, unroll=1)
+FEW_PROGRAMS = Configuration(tile=8, warps=4)
 """In the interpreter, where each program and each step of K costs a tenth of a second."""
 
 

@@ -10,7 +10,7 @@ import torch
 from kernels.checks import KernelShapeError
 from kernels.packed.weight import PackedWeight
 from kernels.step_product.cases import CASES, TOLERANCE, StepProductCase, build
-from kernels.step_product.launch import step_experts, step_product
+from kernels.step_product.launch import Configuration, step_experts, step_product
 from tests.helpers.gpu.step_product import (
     FEW_PROGRAMS,
     check,
@@ -59,6 +59,25 @@ def test_the_high_plane_alone_is_not_the_product() -> None:
     step_product(inputs.x, inputs.weight, out, cut=FEW_PROGRAMS, parts=1)
     error = distance(out, expected(CASE, inputs))
     assert 100 * TOLERANCE < error < 0.05
+
+
+@pytest.mark.parametrize("packing", ["q4_k", "q6_k", "q2_k", "q5_0", "iq4_nl", "mlx8_128_f32"])
+def test_products_on_tensor_cores_are_the_reference(packing: str) -> None:
+    case = StepProductCase("tensor cores", packing, 3, 18, 256)
+    inputs = build(case, CPU, torch.Generator().manual_seed(5))
+    out = torch.full_like(inputs.before, torch.nan)
+    step_product(inputs.x, inputs.weight, out, cut=Configuration(1, 1, matrix=True))
+    assert distance(out, expected(case, inputs)) <= TOLERANCE
+
+
+@pytest.mark.parametrize("warps", [2, 4])
+def test_products_on_tensor_cores_add_what_warps_along_k_have(warps: int) -> None:
+    case = StepProductCase("tensor cores", "q4_k", 5, 9, 1280, bias=True, add=True)
+    inputs = build(case, CPU, torch.Generator().manual_seed(5))
+    out = inputs.before.clone()
+    cut = Configuration(1, warps, matrix=True)
+    step_product(inputs.x, inputs.weight, out, bias=inputs.bias, add=True, cut=cut)
+    assert distance(out, expected(case, inputs)) <= TOLERANCE
 
 
 def test_experts_are_the_products_with_their_rows_of_the_stack() -> None:
