@@ -213,11 +213,13 @@ class CheckpointLoader:
         self, machine: Machine, card: GpuCard, *, spends_headroom: bool = False
     ) -> Machine:
         """The same with a card, whose memory was read just now."""
-        pool = card.pool.name
-        held = self._ledger.pool(pool).held_bytes
-        free = capacity_bytes(card.pool, held, spends_headroom=spends_headroom)
-        self._ledger.set_capacity(pool, free)
-        return Machine(machine.ram, room(card.pool, free), f"GPU, {card.pool.label}")
+        pool = card.pool
+        # The driver's context, once it is there, is ours and counted in the plan again.
+        own = pool.total_bytes - pool.free_bytes - pool.others_bytes
+        held = max(own, self._ledger.pool(pool.name).held_bytes)
+        free = capacity_bytes(pool, held, spends_headroom=spends_headroom)
+        self._ledger.set_capacity(pool.name, free)
+        return Machine(machine.ram, room(pool, free), f"GPU, {pool.label}")
 
 
 def _own_builder() -> RunnerBuilder:

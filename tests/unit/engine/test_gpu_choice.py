@@ -33,7 +33,7 @@ from tests.helpers.tiny_gguf import write_script
 
 GIB = 1 << 30
 CARD = GpuCard(
-    PoolReading("gpu0", 24 * GIB, 23 * GIB, label="NVIDIA Test"), (9, 0), "580.65", "GPU-1"
+    PoolReading("gpu0", 24 * GIB, 23 * GIB, GIB, "NVIDIA Test"), (9, 0), "580.65", "GPU-1"
 )
 CONFIG = EngineConfig(Path("unused"), threads=1)
 
@@ -194,7 +194,7 @@ def test_a_card_without_room_leaves_the_model_to_the_processor_and_says_so(
 ) -> None:
     monkeypatch.setattr(driver, "device_of", lambda _card: torch.device("cpu"))
     ledger = Ledger({RAM: 0, "gpu0": 0, "pinned": GIB}, behind={"pinned": RAM})
-    small = replace(CARD, pool=replace(CARD.pool, free_bytes=GIB + 1))
+    small = replace(CARD, pool=replace(CARD.pool, free_bytes=GIB + 1, others_bytes=23 * GIB - 1))
     seen: list[RunnerParts] = []
 
     def build(parts: RunnerParts) -> Runner:
@@ -208,6 +208,25 @@ def test_a_card_without_room_leaves_the_model_to_the_processor_and_says_so(
     ledger.close()
 
 
+def test_what_the_process_has_on_the_card_already_is_room_for_its_model(
+    tmp_path: Path, model: Path
+) -> None:
+    """The driver's context stays when a model is unloaded, and every plan counts it."""
+    ledger = Ledger({RAM: 0, "gpu0": 0, "pinned": GIB}, behind={"pinned": RAM})
+    question = Plan(request=1, path=str(model), context_tokens=512, streams=1)
+
+    def build(parts: RunnerParts) -> Runner:
+        raise Built(parts)
+
+    def room(own_bytes: int) -> int:
+        pool = PoolReading("gpu0", 24 * GIB, 20 * GIB, 4 * GIB - own_bytes, "NVIDIA Test")
+        found = loader(ledger, tmp_path, replace(CARD, pool=pool), build).plan(question)
+        return next(each.free_bytes for each in found.pools if each.name == "gpu0")
+
+    assert room(GIB) - room(0) == GIB
+    ledger.close()
+
+
 def test_what_a_load_would_do_is_what_is_planned(tmp_path: Path, model: Path) -> None:
     ledger = Ledger({RAM: 0, "gpu0": 0, "pinned": GIB}, behind={"pinned": RAM})
 
@@ -217,6 +236,6 @@ def test_what_a_load_would_do_is_what_is_planned(tmp_path: Path, model: Path) ->
     question = Plan(request=1, path=str(model), context_tokens=512, streams=1)
     found = loader(ledger, tmp_path, CARD, build).plan(question)
     assert found.device == "GPU, NVIDIA Test" and found.kv_format == "bf16"
-    small = replace(CARD, pool=replace(CARD.pool, free_bytes=GIB))
+    small = replace(CARD, pool=replace(CARD.pool, free_bytes=GIB, others_bytes=23 * GIB))
     assert loader(ledger, tmp_path, small, build).plan(question).device.startswith("CPU")
     ledger.close()
