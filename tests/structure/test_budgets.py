@@ -12,6 +12,8 @@ CLASS_LINES = 250
 PUBLIC_METHODS = 15
 ATTRIBUTES = 12
 FUNCTION_LINES = 40
+KERNEL_LINES = 100
+"""Of a kernel or its launch: a loop holds what a program knows, a launch names every argument."""
 PARAMETERS = 6
 PACKAGE_FILES = 12
 
@@ -19,11 +21,6 @@ PACKAGE_FILES = 12
 EXEMPT: dict[str, str] = {
     "package kernels/quant": "one file a tensor format, and GGUF has that many",
     "function kernels/cpu/library.py::__init__": "a table: one call binds one entry of the library",
-    "function kernels/step_attention/kernel.py::mix_part": "one loop holds all a program knows",
-    "function kernels/step_attention/launch.py::step_attention": "two kernels' arguments, each once",
-    "function kernels/prompt_attention/kernel.py::take_tiles": "one loop holds all a program knows",
-    "function kernels/prompt_attention/kernel.py::attend_rows": "a kernel's arguments, three times",
-    "function kernels/prompt_attention/launch.py::prompt_attention": "a kernel's arguments",
 }
 
 
@@ -67,7 +64,7 @@ def test_no_function_is_longer_than_its_budget() -> None:
         f"{s.name}::{f.name}"
         for s in product()
         for f in functions(s.tree)
-        if code_length(f) > FUNCTION_LINES
+        if code_length(f) > (KERNEL_LINES if is_kernel(s) else FUNCTION_LINES)
     }
     assert unexplained("function", over) == []
 
@@ -144,6 +141,12 @@ def parameter_count(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Parameters that a caller thinks about: ``self`` and ``cls`` do not count."""
     names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
     return len([name for name in names if name not in ("self", "cls")])
+
+
+def is_kernel(source: Source) -> bool:
+    """A file of Triton's language, or one that launches it."""
+    parts = source.name.split("/")
+    return parts[0] == "kernels" and len(parts) == 3 and parts[1] not in ("cpu", "quant", "packed")
 
 
 def is_launcher(source: Source) -> bool:
