@@ -57,6 +57,16 @@ def dot_in_two(x, y, total, TWIN: tl.constexpr):
 
 
 @triton.jit
+def scores_of(q, k, TWIN: tl.constexpr):
+    """``q . k`` of float32 and 16-bit floats: two products that need not wait for each other."""
+    zeros = tl.zeros([q.shape[0], k.shape[1]], tl.float32)
+    high = q.to(k.dtype)
+    low = ((q - high.to(tl.float32)) * 256.0).to(k.dtype)
+    fine = dot16(low, k, zeros, TWIN)
+    return tl.fma(fine, tl.full(fine.shape, 1.0 / 256, tl.float32), dot16(high, k, zeros, TWIN))
+
+
+@triton.jit
 def fetch_unit(
     keys, values, page, s_page, unit, live,
     D: tl.constexpr, WIDE: tl.constexpr, UNIT: tl.constexpr, TWIN: tl.constexpr,
@@ -132,7 +142,7 @@ def mix_part(
         if CODED:
             k = half_codes(k, NATIVE)
             v = half_codes(v, NATIVE)
-        scores = dot_in_two(q, tl.trans(k), tl.zeros([TILE_HEADS, UNIT], tl.float32), TWIN)
+        scores = scores_of(q, tl.trans(k), TWIN)
         scores *= grown[:, None]
         if CODED:
             own_scales = page.to(tl.int64) * c_page + unit * UNIT % 256 + slot
