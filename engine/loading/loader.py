@@ -30,7 +30,7 @@ from engine.memory.gpus import GpuCard
 from engine.memory.ledger import Ledger
 from engine.memory.machine import MachineReading, refresh
 from engine.memory.placement import Machine, Plan
-from engine.memory.pools import RAM, PoolReading, capacity_bytes, read_ram
+from engine.memory.pools import PINNED, RAM, PoolReading, capacity_bytes, read_ram
 from engine.models import model_spec
 from engine.models.spec import ModelSpec
 from engine.protocol import CheckpointFacts, Load, ModelFacts, Phase, Planned
@@ -219,6 +219,8 @@ class CheckpointLoader:
         held = max(own, self._ledger.pool(pool.name).held_bytes)
         free = capacity_bytes(pool, held, spends_headroom=spends_headroom)
         self._ledger.set_capacity(pool.name, free)
+        if self._ledger.pool(PINNED).held_bytes == 0:
+            self._ledger.set_capacity(PINNED, machine.pinned.free_bytes)
         return Machine(machine.ram, room(pool, free), f"GPU, {pool.label}")
 
 

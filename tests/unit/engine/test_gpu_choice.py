@@ -170,7 +170,7 @@ def test_a_model_is_loaded_onto_the_card_with_all_its_memory(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "device_of", lambda _card: torch.device("cpu"))
-    ledger = Ledger({RAM: 0, "gpu0": 0, "pinned": 4 * GIB}, behind={"pinned": RAM})
+    ledger = Ledger({RAM: 0, "gpu0": 0, "pinned": 0}, behind={"pinned": RAM})
     seen: list[tuple[RunnerParts, torch.dtype, dict[str, int]]] = []
 
     def build(parts: RunnerParts) -> Runner:
@@ -193,7 +193,7 @@ def test_a_card_without_room_leaves_the_model_to_the_processor_and_says_so(
     tmp_path: Path, model: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "device_of", lambda _card: torch.device("cpu"))
-    ledger = Ledger({RAM: 0, "gpu0": 0, "pinned": GIB}, behind={"pinned": RAM})
+    ledger = Ledger({RAM: 0, "gpu0": 0, "pinned": 0}, behind={"pinned": RAM})
     small = replace(CARD, pool=replace(CARD.pool, free_bytes=GIB + 1, others_bytes=23 * GIB - 1))
     seen: list[RunnerParts] = []
 
@@ -212,7 +212,7 @@ def test_what_the_process_has_on_the_card_already_is_room_for_its_model(
     tmp_path: Path, model: Path
 ) -> None:
     """The driver's context stays when a model is unloaded, and every plan counts it."""
-    ledger = Ledger({RAM: 0, "gpu0": 0, "pinned": GIB}, behind={"pinned": RAM})
+    ledger = Ledger({RAM: 0, "gpu0": 0, "pinned": 0}, behind={"pinned": RAM})
     question = Plan(request=1, path=str(model), context_tokens=512, streams=1)
 
     def build(parts: RunnerParts) -> Runner:
@@ -228,7 +228,7 @@ def test_what_the_process_has_on_the_card_already_is_room_for_its_model(
 
 
 def test_what_a_load_would_do_is_what_is_planned(tmp_path: Path, model: Path) -> None:
-    ledger = Ledger({RAM: 0, "gpu0": 0, "pinned": GIB}, behind={"pinned": RAM})
+    ledger = Ledger({RAM: 0, "gpu0": 0, "pinned": 0}, behind={"pinned": RAM})
 
     def build(parts: RunnerParts) -> Runner:
         raise Built(parts)
