@@ -17,9 +17,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from engine.config import Compute, EngineConfig
-from engine.loading.loader import CheckpointLoader
+from engine.loading.loader import CheckpointLoader, Measures
 from engine.loop import Loop, Surroundings
+from engine.memory.gpus import read_cards
 from engine.memory.ledger import Ledger
+from engine.memory.machine import read_machine
 from engine.memory.pools import RAM, capacity_bytes, read_ram
 from engine.pipes import Arrived, Inbox
 from engine.protocol import (
@@ -74,17 +76,30 @@ class LiveEngine:
 
     Args:
         keeps_in: the folder under which states are kept on disk; None keeps none there.
+        on_gpu: whether it sees the machine's GPUs and may compute there.
     """
 
-    def __init__(self, compute: Compute = Compute.AUTO, keeps_in: Path | None = None) -> None:
+    def __init__(
+        self,
+        compute: Compute = Compute.AUTO,
+        keeps_in: Path | None = None,
+        *,
+        on_gpu: bool = False,
+    ) -> None:
         self._folder = tempfile.TemporaryDirectory()
         self._library = None if keeps_in is None else DiskLibrary(keeps_in)
         config = EngineConfig(data_directory=Path(self._folder.name), compute=compute)
-        self.ledger = Ledger({RAM: capacity_bytes(read_ram())})
+        machine = read_machine(Path(self._folder.name)) if on_gpu else None
+        self.ledger = (
+            Ledger({RAM: capacity_bytes(read_ram())})
+            if machine is None
+            else Ledger(machine.capacities(), behind=machine.behind)
+        )
+        measures = Measures(cards=read_cards) if on_gpu else Measures()
         self._inbox: Inbox = Inbox()
         self._numbers = itertools.count(1)
         self._asked: dict[int, Asked] = {}
-        loader = CheckpointLoader(config, self.ledger, library=self._library)
+        loader = CheckpointLoader(config, self.ledger, measures=measures, library=self._library)
         surroundings = Surroundings(library=self._library)
         self._loop = Loop(self._inbox, self._on_frame, loader, self.ledger, surroundings)
         self._thread = threading.Thread(target=self._loop.run, name="live-engine", daemon=True)
