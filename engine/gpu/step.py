@@ -54,7 +54,7 @@ from kernels.packed.weight import DenseWeight
 from kernels.rotary.launch import rotary_step
 from kernels.rows import QuantizedRows
 from kernels.step_attention.launch import step_attention
-from kernels.step_product.launch import step_experts, step_product
+from kernels.step_product.launch import Product, step_experts, step_product, step_products
 from kernels.unpack.launch import unpack_rows
 
 
@@ -278,9 +278,11 @@ class StepOperations:
     def _multiply(
         self, inner: QuantizedRows, joint: Joint, out: torch.Tensor, *, add: bool
     ) -> None:
-        for part in joint.parts:
-            columns = out[:, part.first : part.first + part.weight.rows]
-            step_product(inner, part.weight, columns, bias=part.bias, add=add)
+        products = [
+            Product(part.weight, out[:, part.first : part.first + part.weight.rows], part.bias)
+            for part in joint.parts
+        ]
+        step_products(inner, products, add=add)
 
 
 def split_delta(layer: Delta, joined: torch.Tensor) -> tuple[torch.Tensor, ...]:

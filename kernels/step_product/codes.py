@@ -111,8 +111,8 @@ def with_high(codes, words, LOW: tl.constexpr, HIGH: tl.constexpr):
 
 @triton.jit
 def as_float(entry, SCALE: tl.constexpr):
-    """One entry of a plane of scales, float32; an exponent e is 2 ** (e - 128)."""
-    if SCALE == "e8m0":
+    """One entry of a plane of scales, float32; where SCALE, an exponent e is 2 ** (e - 128)."""
+    if SCALE:
         small = 0x00200000 << tl.minimum(entry, 1)
         return tl.where(entry < 2, small, (entry - 1) << 23).to(tl.float32, bitcast=True)
     else:  # noqa: RET505 - as above

@@ -114,8 +114,8 @@ def tile_product(
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr, AHEAD: tl.constexpr,
-    FETCH: tl.constexpr, PARTS: tl.constexpr, FULL: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr,
-    DEPENDENT: tl.constexpr,
+    FETCH: tl.constexpr, PARTS: tl.constexpr, FULL: tl.constexpr, ASM: tl.constexpr,
+    AXIS: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """Products of rows ``x_row`` .. with the weight's rows ``row``: ROWS sums."""
     masked: tl.constexpr = BLOCKS % STEP != 0
@@ -176,41 +176,76 @@ def tile_product(
     return products
 
 
-@triton.jit(do_not_specialize=["out_step", "rows", "unit"])
-def packed_rows(
-    out, out_step, bias, rows, weight_rows, low, high, scales, supers, minima, super_minima,
-    x_high, x_low, x_scales, x_sums, unit,
-    BIAS: tl.constexpr, ADD: tl.constexpr,
-    BLOCKS: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, SIDES: tl.constexpr,
-    PER: tl.constexpr, UNROLL: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
-    SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
-    OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
-    T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr,
-    AHEAD: tl.constexpr, FETCH: tl.constexpr,
-    PARTS: tl.constexpr, FULL: tl.constexpr, EVEN: tl.constexpr, ASM: tl.constexpr,
-    AXIS: tl.constexpr, DEPENDENT: tl.constexpr,
+@triton.jit
+def write_tile(
+    tile, part, rows, out_step, x_high, x_low, x_scales, x_sums, unit, ADD: tl.constexpr,
+    BLOCKS: tl.constexpr, ROWS: tl.constexpr, PLANES: tl.constexpr, FULL: tl.constexpr,
+    C: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """out[r, n] = x[r] . weight[n] (+ bias[n], + out[r, n]) for ``rows`` rows, ROWS at most."""
-    let_next_start(DEPENDENT)
+    """One tile of one weight: ``part`` and ``C`` are ``launch.part_of``'s."""
+    out, bias, weight_rows = part[0], part[1], part[2]
+    step: tl.constexpr = C[0]
+    sides: tl.constexpr = C[1]
+    per: tl.constexpr = C[2]
     # In 64 bits from the start, the compiler sees that rows lie a constant apart.
-    place = tl.program_id(0).to(tl.int64) * (SIDES * PER) + rows_of_tile(SIDES, PER, AXIS)
-    row = place if EVEN else tl.minimum(place, weight_rows - 1)
+    place = tile.to(tl.int64) * (sides * per) + rows_of_tile(sides, per, AXIS)
+    row = place if C[3] else tl.minimum(place, weight_rows - 1)
     found = tile_product(
-        row, 0, rows, low, high, scales, supers, minima, super_minima,
-        x_high, x_low, x_scales, x_sums, unit, BLOCKS, STEP, ROWS, SIDES, UNROLL, LOW, HIGH, GROUP,
-        SCALE, SCALE_SUPER, ADDED, ADDED_SUPER, OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3,
-        AHEAD, FETCH, PARTS, FULL, ASM, AXIS, DEPENDENT,
+        row, 0, rows, part[3], part[4], part[5], part[6], part[7], part[8],
+        x_high, x_low, x_scales, x_sums, unit, BLOCKS, step, ROWS, sides, C[4], C[5], C[6], C[7],
+        C[8], C[9], C[10], C[11], C[12], C[13], C[14], C[15], C[16], C[17], C[18], C[19],
+        C[20], C[21], PLANES, FULL, ASM, AXIS, DEPENDENT,
     )  # fmt: skip
-    place = tl.reshape(place, (SIDES, PER) if AXIS == 0 else (PER, SIDES))
+    place = tl.reshape(place, (sides, per) if AXIS == 0 else (per, sides))
     for r in tl.static_range(ROWS):
         to = out + r * out_step.to(tl.int64) + place
         there = (place < weight_rows) & (r < rows)
         value = found[r]
-        if BIAS:
+        if C[22]:
             value += tl.load(bias + place, mask=there, other=0.0).to(tl.float32)
         if ADD:
             value += tl.load(to, mask=there, other=0.0)
         tl.store(to, value, mask=there)
+
+
+@triton.jit(do_not_specialize=["tiles", "more_tiles", "out_step", "rows", "unit"])
+def packed_rows(
+    first, second, third, tiles, more_tiles, rows, out_step, x_high, x_low, x_scales, x_sums, unit,
+    ADD: tl.constexpr, BLOCKS: tl.constexpr, ROWS: tl.constexpr, PLANES: tl.constexpr,
+    FULL: tl.constexpr, FIRST: tl.constexpr, SECOND: tl.constexpr, THIRD: tl.constexpr,
+    COUNT: tl.constexpr, ASM: tl.constexpr, AXIS: tl.constexpr, DEPENDENT: tl.constexpr,
+):  # fmt: skip
+    """out[r, n] = x[r] . weight[n] (+ bias[n], + out[r, n]) for ``rows`` rows, ROWS at most.
+
+    COUNT weights, one after the other: the first has ``tiles`` programs, the second ``more_tiles``.
+    """
+    let_next_start(DEPENDENT)
+    tile = tl.program_id(0)
+    if COUNT == 1:
+        write_tile(
+            tile, first, rows, out_step, x_high, x_low, x_scales, x_sums, unit, ADD, BLOCKS, ROWS,
+            PLANES, FULL, FIRST, ASM, AXIS, DEPENDENT,
+        )  # fmt: skip
+    elif tile < tiles:
+        write_tile(
+            tile, first, rows, out_step, x_high, x_low, x_scales, x_sums, unit, ADD, BLOCKS, ROWS,
+            PLANES, FULL, FIRST, ASM, AXIS, DEPENDENT,
+        )  # fmt: skip
+    elif COUNT == 2:
+        write_tile(
+            tile - tiles, second, rows, out_step, x_high, x_low, x_scales, x_sums, unit, ADD,
+            BLOCKS, ROWS, PLANES, FULL, SECOND, ASM, AXIS, DEPENDENT,
+        )  # fmt: skip
+    elif tile < tiles + more_tiles:
+        write_tile(
+            tile - tiles, second, rows, out_step, x_high, x_low, x_scales, x_sums, unit, ADD,
+            BLOCKS, ROWS, PLANES, FULL, SECOND, ASM, AXIS, DEPENDENT,
+        )  # fmt: skip
+    else:
+        write_tile(
+            tile - tiles - more_tiles, third, rows, out_step, x_high, x_low, x_scales, x_sums,
+            unit, ADD, BLOCKS, ROWS, PLANES, FULL, THIRD, ASM, AXIS, DEPENDENT,
+        )  # fmt: skip
 
 
 @triton.jit(

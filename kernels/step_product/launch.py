@@ -5,6 +5,7 @@ Nothing here allocates or waits: every launch may be captured in a graph.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ import triton
 
 from kernels.checks import KernelShapeError
 from kernels.dependent import dependent
-from kernels.packed.layout import BLOCK, PackedLayout
+from kernels.packed.layout import BLOCK, PackedLayout, ScaleKind
 from kernels.packed.weight import DenseWeight, PackedWeight, Weight
 from kernels.rows import MOST_ROWS, QuantizedRows
 from kernels.step_product.dense import dense_experts, dense_rows
@@ -23,6 +24,8 @@ from kernels.step_product.matrix import matrix_rows
 WIDTH: Final = 32
 """Threads of a warp: blocks, or runs of a dense weight, that it takes in one step."""
 MATRIX_WARPS: Final = 8
+WARPS: Final = 4
+MOST_TOGETHER: Final = 3
 LEAST_MATRIX_ROWS: Final = 8
 THREADS_AXIS: Final = 1 if tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 7) else 0
 """The dimension that threads lie along where two are alike to Triton: the last one since 3.7."""
@@ -53,23 +56,117 @@ class Configuration:
 
 def configuration(rows: int, weight_rows: int, columns: int) -> Configuration:
     """For a bucket of rows and a shape; ``warps`` comes from the weight's shape alone."""
-    if weight_rows <= 256:
-        return Configuration(1, 8)
-    if weight_rows < 2048:
-        return Configuration(1, 4, ahead=True)
-    warps = 2 if columns >= 8192 or weight_rows <= 6144 else 1
+    warps = 4 if weight_rows < 2048 else 2 if columns >= 8192 or weight_rows <= 6144 else 1
+    sides = WARPS // warps
     if rows >= LEAST_MATRIX_ROWS:
         return Configuration(1, warps, matrix=True)
-    if columns >= 8192:
-        return Configuration(2, 2, ahead=True)
-    if weight_rows >= 32768:
-        return Configuration(8, 1)
-    return Configuration(2 if 8192 <= weight_rows <= 11264 else 4, warps)
+    each = 1 if weight_rows < 2048 else 2 if columns >= 8192 else 4
+    return Configuration(sides * each, warps, sides, ahead=warps > 1)
 
 
 def expert_configuration(weight_rows: int, columns: int) -> Configuration:
     """For one expert's shape."""
     return Configuration(8 if weight_rows >= 2048 and columns <= 1024 else 4, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One of the products that read the same rows: the arguments of ``step_product``."""
+
+    weight: Weight
+    out: torch.Tensor
+    bias: torch.Tensor | None = None
+
+
+def step_products(x: QuantizedRows, products: Sequence[Product], *, add: bool = False) -> None:
+    """Several products of the same rows, in one launch where their weights are packed.
+
+    Args:
+        products: their outputs have one row stride, as views of one joint output have.
+
+    Raises:
+        KernelShapeError: as ``step_product``; or row strides differ.
+    """
+    bucket = bucket_of(x.rows)
+    steps = {each.out.stride(0) for each in products}
+    if len(steps) > 1:
+        raise KernelShapeError(f"outputs of one launch have one row stride, not {sorted(steps)}.")
+    alone = bucket >= LEAST_MATRIX_ROWS
+    together = [each for each in products if isinstance(each.weight, PackedWeight) and not alone]
+    for first in range(0, len(together), MOST_TOGETHER):
+        _launch_together(x, together[first : first + MOST_TOGETHER], add)
+    for each in products:
+        if alone or isinstance(each.weight, DenseWeight):
+            step_product(x, each.weight, each.out, bias=each.bias, add=add)
+
+
+def bucket_of(rows: int) -> int:
+    """The power of two for which kernels of so many rows are compiled."""
+    return 1 << (rows - 1).bit_length()
+
+
+def _launch_together(x: QuantizedRows, products: Sequence[Product], add: bool) -> None:
+    bucket = bucket_of(x.rows)
+    parts = []
+    for each in products:
+        _check(x, each)
+        assert isinstance(each.weight, PackedWeight)
+        cut = configuration(bucket, each.weight.rows, each.weight.columns)
+        parts.append((*part_of(each.weight, each.out, each.bias, cut), cut))
+    _launch_parts(x, parts, products[0].out.stride(0), add, 2)
+
+
+def _launch_parts(
+    x: QuantizedRows,
+    parts: Sequence[tuple[tuple[Any, ...], tuple[Any, ...], Configuration]],
+    out_step: int,
+    add: bool,
+    planes: int,
+) -> None:
+    """One launch of up to three parts, whose programs have the same warps."""
+    counts = [-(-tensors[2] // cut.tile) for tensors, _, cut in parts]
+    tensors = [each[0] for each in parts] + [parts[0][0]] * (MOST_TOGETHER - len(parts))
+    constants = [each[1] for each in parts] + [None] * (MOST_TOGETHER - len(parts))
+    cut = parts[0][2]
+    packed_rows[(sum(counts),)](
+        *tensors,
+        counts[0],
+        counts[1] if len(counts) > 1 else 0,
+        x.rows,
+        out_step,
+        x.high,
+        x.low,
+        x.scales,
+        x.sums,
+        1,
+        ADD=add,
+        BLOCKS=x.columns // BLOCK,
+        ROWS=bucket_of(x.rows),
+        PLANES=planes,
+        FULL=x.rows == bucket_of(x.rows),
+        FIRST=constants[0],
+        SECOND=constants[1],
+        THIRD=constants[2],
+        COUNT=len(parts),
+        ASM=x.high.is_cuda,
+        AXIS=2 * THREADS_AXIS,
+        num_warps=cut.warps * cut.sides,
+        enable_fp_fusion=False,
+        **dependent(x.high.device),
+    )
+
+
+def part_of(
+    weight: PackedWeight, out: torch.Tensor, bias: torch.Tensor | None, cut: Configuration
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What the kernel is given of one weight, and what it is compiled for."""
+    told = layout_constants(weight.layout)
+    tensors = (out, out if bias is None else bias, weight.rows, *_plane_tensors(weight))
+    constants = (
+        WIDTH * cut.warps, cut.sides, cut.tile // cut.sides, weight.rows % cut.tile == 0,
+        cut.unroll, *told.values(), cut.ahead, cut.fetch, bias is not None,
+    )  # fmt: skip
+    return tensors, constants
 
 
 def step_product(
@@ -80,7 +177,7 @@ def step_product(
     bias: torch.Tensor | None = None,
     add: bool = False,
     cut: Configuration | None = None,
-    parts: int = 2,
+    planes: int = 2,
 ) -> None:
     """Write x @ weight.T (+ bias) to ``out``, or add it to what is there.
 
@@ -90,45 +187,41 @@ def step_product(
         bias: [weight rows], contiguous, of any float dtype.
         add: ``out`` holds numbers that are added.
         cut: instead of ``configuration``'s.
-        parts: 1 leaves the low plane of x out, to time what it costs.
+        planes: 1 leaves the low plane of x out, to time what it costs.
 
     Raises:
         KernelShapeError: shapes, dtypes or strides that this does not take.
     """
-    rows = x.rows
-    if not 1 <= rows <= MOST_ROWS or x.columns != weight.columns:
-        raise KernelShapeError(f"{rows} rows of {x.columns} against columns {weight.columns}.")
-    if tuple(out.shape) != (rows, weight.rows) or not _written(out):
-        raise KernelShapeError(f"out is {out.dtype} {list(out.shape)}, not {rows}, {weight.rows}.")
-    if bias is not None and (tuple(bias.shape) != (weight.rows,) or not bias.is_contiguous()):
-        raise KernelShapeError(f"bias is {list(bias.shape)}, not {weight.rows}.")
-    bucket = 1 << (rows - 1).bit_length()
+    _check(x, Product(weight, out, bias))
+    bucket = bucket_of(x.rows)
     cut = cut or configuration(bucket, weight.rows, weight.columns)
-    grid = (-(-weight.rows // cut.tile),)
-    common = (out, out.stride(0), out if bias is None else bias, rows, weight.rows)
-    flags = {"BIAS": bias is not None, "ADD": add, "ROWS": bucket}
+    common = (out, out.stride(0), out if bias is None else bias, x.rows, weight.rows)
+    flags = {"BIAS": bias is not None, "ADD": add}
     if isinstance(weight, DenseWeight):
-        dense_rows[grid](*common, *_dense(x, weight), **flags, **_dense_cut(weight, cut))
+        grid = (-(-weight.rows // cut.tile),)
+        dense_rows[grid](
+            *common, *_dense(x, weight), ROWS=bucket, **flags, **_dense_cut(weight, cut)
+        )
     elif cut.matrix:
         matrix_rows[(-(-weight.rows // (16 * cut.tile)),)](
-            *common,
-            *_planes(x, weight),
-            BIAS=bias is not None,
-            ADD=add,
-            FOURS=-(-bucket // 4),
+            *common, *_planes(x, weight), FOURS=-(-bucket // 4), **flags,
             **_matrix_cut(x, weight, cut),
-        )
+        )  # fmt: skip
     else:
-        packed_rows[grid](
-            *common,
-            *_planes(x, weight),
-            **flags,
-            **_cut(x, weight, cut),
-            FETCH=cut.fetch,
-            FULL=rows == bucket,
-            EVEN=weight.rows % cut.tile == 0,
-            PARTS=parts,
+        part = (*part_of(weight, out, bias, cut), cut)
+        _launch_parts(x, [part], out.stride(0), add, planes)
+
+
+def _check(x: QuantizedRows, product: Product) -> None:
+    weight, out, bias = product.weight, product.out, product.bias
+    if not 1 <= x.rows <= MOST_ROWS or x.columns != weight.columns:
+        raise KernelShapeError(f"{x.rows} rows of {x.columns} against columns {weight.columns}.")
+    if tuple(out.shape) != (x.rows, weight.rows) or not _written(out):
+        raise KernelShapeError(
+            f"out is {out.dtype} {list(out.shape)}, not {x.rows}, {weight.rows}."
         )
+    if bias is not None and (tuple(bias.shape) != (weight.rows,) or not bias.is_contiguous()):
+        raise KernelShapeError(f"bias is {list(bias.shape)}, not {weight.rows}.")
 
 
 def step_experts(
@@ -183,10 +276,14 @@ def _written(out: torch.Tensor) -> bool:
     return out.dtype is torch.float32 and out.stride(-1) == 1
 
 
-def _planes(x: QuantizedRows, weight: PackedWeight) -> tuple[Any, ...]:
+def _plane_tensors(weight: PackedWeight) -> tuple[torch.Tensor, ...]:
+    """All planes; the low one again in the place of each that is not there."""
     planes = (weight.high, weight.scales, weight.supers, weight.minima, weight.super_minima)
-    present = (weight.low if plane is None else plane for plane in planes)
-    return (weight.low, *present, x.high, x.low, x.scales, x.sums, 1)
+    return (weight.low, *(weight.low if plane is None else plane for plane in planes))
+
+
+def _planes(x: QuantizedRows, weight: PackedWeight) -> tuple[Any, ...]:
+    return (*_plane_tensors(weight), x.high, x.low, x.scales, x.sums, 1)
 
 
 def _cut(x: QuantizedRows, weight: PackedWeight, cut: Configuration) -> dict[str, Any]:
@@ -228,9 +325,9 @@ def layout_constants(layout: PackedLayout) -> dict[str, Any]:
         "LOW": layout.low_bits,
         "HIGH": layout.high_bits,
         "GROUP": layout.group,
-        "SCALE": layout.scale.value,
+        "SCALE": int(layout.scale is ScaleKind.E8M0),
         "SCALE_SUPER": layout.scale.has_super,
-        "ADDED": layout.scale.value if minimum is None else minimum.value,
+        "ADDED": 0,
         "ADDED_SUPER": minimum is not None and minimum.has_super,
         "OFFSET": layout.offset,
         "MINIMUM": 0 if minimum is None else -1 if layout.subtracts else 1,

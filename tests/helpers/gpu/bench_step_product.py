@@ -98,12 +98,12 @@ class ProductCall:
     weights: list[Weight]
     out: torch.Tensor
     cut: Configuration | None
-    parts: int = 2
+    planes: int = 2
     turn: Iterator[int] = field(default_factory=count)
 
     def __call__(self) -> None:
         weight = self.weights[next(self.turn) % len(self.weights)]
-        step_product(self.x, weight, self.out, cut=self.cut, parts=self.parts)
+        step_product(self.x, weight, self.out, cut=self.cut, planes=self.planes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,14 @@ import torch
 
 from kernels.checks import KernelShapeError
 from kernels.packed.weight import PackedWeight
-from kernels.step_product.cases import CASES, TOLERANCE, StepProductCase, build
-from kernels.step_product.launch import Configuration, step_experts, step_product
+from kernels.step_product.cases import CASES, TOLERANCE, StepProductCase, build, random_weight
+from kernels.step_product.launch import (
+    Configuration,
+    Product,
+    step_experts,
+    step_product,
+    step_products,
+)
 from tests.helpers.gpu.step_product import (
     FEW_PROGRAMS,
     check,
@@ -56,7 +62,7 @@ def test_every_part_of_a_row_counts_for_that_row_alone(part: str) -> None:
 def test_the_high_plane_alone_is_not_the_product() -> None:
     inputs = build(CASE, CPU, torch.Generator().manual_seed(5))
     out = torch.empty_like(inputs.before)
-    step_product(inputs.x, inputs.weight, out, cut=FEW_PROGRAMS, parts=1)
+    step_product(inputs.x, inputs.weight, out, cut=FEW_PROGRAMS, planes=1)
     error = distance(out, expected(CASE, inputs))
     assert 100 * TOLERANCE < error < 0.05
 
@@ -91,6 +97,26 @@ def test_experts_are_the_products_with_their_rows_of_the_stack() -> None:
     picked = whole.view(2, 3, 4)
     assert distance(found[0], picked[0, [2, 0]].double()) <= TOLERANCE
     assert distance(found[1], picked[1, [1, 1]].double()) <= TOLERANCE
+
+
+def test_products_of_one_launch_are_those_of_launches_of_their_own() -> None:
+    x = build(CASE, CPU, torch.Generator().manual_seed(5)).x
+    generator = torch.Generator().manual_seed(6)
+    joint, alone = torch.full((2, 17), torch.nan), torch.full((2, 17), torch.nan)
+    products = []
+    for packing, first, end in (
+        ("q6_k", 0, 5),
+        ("q4_k", 5, 12),
+        ("q8_0", 12, 14),
+        ("bf16", 14, 17),
+    ):
+        weight = random_weight(packing, end - first, 256, CPU, generator)
+        products.append(Product(weight, joint[:, first:end]))
+        step_product(x, weight, alone[:, first:end])
+    step_products(x, products)
+    assert same_bits(joint, alone)
+    with pytest.raises(KernelShapeError, match="one row stride"):
+        step_products(x, [products[0], Product(products[1].weight, torch.empty(2, 7))])
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
