@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
+from engine.forward.attention import attend, row_blocks
+from engine.forward.pages import LayerPages
 from kernels.checks import KernelShapeError
 from kernels.pages import Pages
 from kernels.prompt_attention import launch
 from kernels.prompt_attention.cases import CASES, Case, Inputs, build
 from kernels.prompt_attention.launch import LARGE, SMALL, Tiles, prompt_attention
-from tests.helpers.gpu.prompt_attention import check, rows_of, run
+from tests.helpers.gpu.prompt_attention import check, expected, relative_error, rows_of, run
 
 CPU = torch.device("cpu")
 CHUNK = Case(2, 1, 32, 60, 80)
@@ -25,6 +28,18 @@ def inputs_of(case: Case = CHUNK) -> Inputs:
 @pytest.mark.parametrize("case", [case for case in CASES if case.interpreted], ids=str)
 def test_a_row_is_right_and_depends_on_nothing_but_its_own_keys(case: Case) -> None:
     check(case, CPU)
+
+
+@pytest.mark.parametrize("window", [None, 100])
+def test_the_reference_is_what_the_engine_computes_without_a_gpu(window: int | None) -> None:
+    case = Case(4, 2, 32, 200, 90, torch.float16, window=window)
+    inputs = inputs_of(case)
+    table = np.asarray(inputs.table, dtype=np.int32)
+    query = inputs.query.float().view(90, 2, 2, 32).permute(1, 0, 2, 3).reshape(2, 180, 32)
+    blocks = row_blocks(table, range(200, 290), window, 2)
+    mixed = attend(query.contiguous(), LayerPages(inputs.pages.stored), blocks, case.scale)
+    by_row = mixed.view(2, 90, 2, 32).permute(1, 0, 2, 3).reshape(90, 128)
+    assert relative_error(by_row, expected(case, inputs)) < 1e-5
 
 
 def test_tiles_of_other_rows_change_no_bit_and_of_other_keys_do(
