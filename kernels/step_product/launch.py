@@ -26,7 +26,7 @@ WIDTH: Final = 32
 MATRIX_WARPS: Final = 8
 WARPS: Final = 4
 MOST_TOGETHER: Final = 3
-LEAST_MATRIX_ROWS: Final = 8
+LEAST_MATRIX_ROWS: Final = 32
 THREADS_AXIS: Final = 1 if tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 7) else 0
 """The dimension that threads lie along where two are alike to Triton: the last one since 3.7."""
 
