@@ -21,6 +21,9 @@ from triton.runtime.jit import JITFunction
 TARGETS: Final = ((8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0))
 """Capabilities that every kernel compiles for."""
 
+HOME: Final = (9, 0)
+"""The one whose launches were chosen by measurement, and are compiled in more forms."""
+
 MATRIX: Final = re.compile(r"\b(?:wgmma\.mma_async|mma\.sync|tcgen05\.mma)")
 USAGE: Final = re.compile(r"REG:(\d+) STACK:(\d+)")
 

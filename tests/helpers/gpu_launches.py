@@ -1,12 +1,13 @@
 """Every launch that checks and benches make, recorded without a GPU and without a number computed.
 
 Tensors have shapes and strides, no memory, and say that they lie on a GPU. What would read a number
-out of one gets 0, and the process runs with ``-O``, so that no check fails.
+out of one gets 0, and the process runs with ``-O``, so that no check fails. On Linux.
 """
 
 from __future__ import annotations
 
 import importlib
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -27,6 +28,8 @@ from kernels.device import SHARED_BYTES
 from tests.helpers.gpu_compile import Launch, target
 
 FOLDER = Path(__file__).resolve().parent / "gpu"
+MOST_S = 0.5
+"""What one check may take: numbers are not computed, but loops over rows still run."""
 DEVICE = torch.device("cuda", 0)
 
 
@@ -82,18 +85,57 @@ def modules() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("_"))
 
 
-def recorded(capability: tuple[int, int]) -> tuple[list[Launch], list[str]]:
-    """Launches of every check and bench on a GPU of ``capability``, and what went wrong there."""
+def recorded(capability: tuple[int, int], *, benches: bool) -> tuple[list[Launch], list[str]]:
+    """Launches of every check on a GPU of ``capability``, and what went wrong there.
+
+    Args:
+        benches: theirs, too; they try what only a GPU as large as an H200 has room for.
+    """
     recorder, problems = Recorder(capability), []
     with pretended(capability, recorder):
+        import_operators()
         for name in modules():
+            if name.startswith("bench_") and not benches:
+                continue
             helper = importlib.import_module(f"tests.helpers.gpu.{name}")
             for what, call in calls(name, helper):
                 try:
-                    call()
+                    with cut_short(MOST_S):
+                        call()
+                except CutShort:
+                    continue
                 except Exception as error:  # noqa: BLE001 - told, and the others go on
                     problems.append(f"{what}: {type(error).__name__}: {str(error)[:300]}")
     return list(recorder.launches.values()), problems
+
+
+def import_operators() -> None:
+    """Have torch import what it imports late, before anything may be cut short in the middle."""
+    importlib.import_module("torch.fx.experimental.symbolic_shapes")
+    importlib.import_module("torch._refs")
+    one = torch.randn(2, 2) * 2
+    (one.view(torch.int32) >> 1).double().sum(-1, keepdim=True).repeat_interleave(2)
+    torch.cat((one, one @ one)).softmax(-1)[one[:, 0] > 0, :]
+
+
+class CutShort(BaseException):
+    """A reference computes for too long; what was launched before it is recorded."""
+
+
+@contextmanager
+def cut_short(seconds: float) -> Iterator[None]:
+    """End the block by ``CutShort`` after so many seconds of this process's work."""
+
+    def stop(_signal: int, _frame: object) -> None:
+        raise CutShort
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def calls(name: str, helper: Any) -> Iterator[tuple[str, Callable[[], object]]]:
