@@ -117,21 +117,22 @@ def fetch(pointers, live, ASM: tl.constexpr):
 
 
 @triton.jit
-def tile_16x8(a0, a1, b0, UNSIGNED: tl.constexpr, ASM: tl.constexpr):
-    """A warp's product of bytes, 16 rows x 16 with 16 x 8 columns: four int32 a thread.
+def tile_16x8(totals, a0, a1, a2, a3, b0, b1, UNSIGNED: tl.constexpr, ASM: tl.constexpr):
+    """``totals`` plus a warp's product of bytes, 16 rows x 32 with 32 x 8 columns: four int32.
 
-    Threads lie along the first dimension, [32 * warps, 1, 1]. Thread t of a warp has, of row
-    t // 4 (a0) and t // 4 + 8 (a1), and of column t // 4 (b0), bytes 4 * (t % 4) and after. It
-    receives columns 2 * (t % 4) and the next one of row t // 4, then of row t // 4 + 8.
+    Threads lie along the first dimension, [32 * warps, 1, 1]. Thread t of a warp has four bytes,
+    and four further on, of row t // 4 (a0, a2), of row t // 4 + 8 (a1, a3) and of column t // 4
+    (b0, b1); which of the 32 they are is one and the same for rows and columns. It receives columns
+    2 * (t % 4) and the next one of row t // 4, then of row t // 4 + 8.
     """
     if ASM:
         kind: tl.constexpr = "u8" if UNSIGNED else "s8"
         return tl.inline_asm_elementwise(
-            "{ .reg .b32 z; mov.b32 z, 0; mma.sync.aligned.m16n8k16.row.col.s32."
+            "mma.sync.aligned.m16n8k32.row.col.s32."
             + kind
-            + ".s8.s32 {$0, $1, $2, $3}, {$4, $5}, {$6}, {z, z, z, z}; }",
-            "=r,=r,=r,=r,r,r,r",
-            [a0, a1, b0],
+            + ".s8.s32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};",
+            "=r,=r,=r,=r,r,r,r,r,r,r,r,r,r,r",
+            [a0, a1, a2, a3, b0, b1, totals[0], totals[1], totals[2], totals[3]],
             dtype=(tl.int32, tl.int32, tl.int32, tl.int32),
             is_pure=True,
             pack=1,
@@ -139,28 +140,10 @@ def tile_16x8(a0, a1, b0, UNSIGNED: tl.constexpr, ASM: tl.constexpr):
     else:  # noqa: RET505 - as above
         c0, c1 = _pairs_of_columns(a0, b0, UNSIGNED)
         c2, c3 = _pairs_of_columns(a1, b0, UNSIGNED)
-        return c0, c1, c2, c3
-
-
-@triton.jit
-def tile_16x8_of_32(a0, a1, a2, a3, b0, b1, UNSIGNED: tl.constexpr, ASM: tl.constexpr):
-    """The same over 32 bytes: a2, a3 and b1 have bytes 16 + 4 * (t % 4) and after."""
-    if ASM:
-        kind: tl.constexpr = "u8" if UNSIGNED else "s8"
-        return tl.inline_asm_elementwise(
-            "{ .reg .b32 z; mov.b32 z, 0; mma.sync.aligned.m16n8k32.row.col.s32."
-            + kind
-            + ".s8.s32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {z, z, z, z}; }",
-            "=r,=r,=r,=r,r,r,r,r,r,r",
-            [a0, a1, a2, a3, b0, b1],
-            dtype=(tl.int32, tl.int32, tl.int32, tl.int32),
-            is_pure=True,
-            pack=1,
-        )
-    else:  # noqa: RET505 - as above
-        c0, c1, c2, c3 = tile_16x8(a0, a1, b0, UNSIGNED, False)
-        d0, d1, d2, d3 = tile_16x8(a2, a3, b1, UNSIGNED, False)
-        return c0 + d0, c1 + d1, c2 + d2, c3 + d3
+        d0, d1 = _pairs_of_columns(a2, b1, UNSIGNED)
+        d2, d3 = _pairs_of_columns(a3, b1, UNSIGNED)
+        first, second = totals[0] + c0 + d0, totals[1] + c1 + d1
+        return first, second, totals[2] + c2 + d2, totals[3] + c3 + d3
 
 
 @triton.jit

@@ -204,7 +204,7 @@ def step_product(
         )
     elif cut.matrix:
         matrix_rows[(-(-weight.rows // (16 * cut.tile)),)](
-            *common, *_planes(x, weight), FOURS=-(-bucket // 4), **flags,
+            *common, *_planes(x, weight), ROWS=bucket, **flags,
             **_matrix_cut(x, weight, cut),
         )  # fmt: skip
     else:

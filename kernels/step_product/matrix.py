@@ -1,130 +1,133 @@
-"""The same products for four rows and more, on tensor cores: the same bits.
+"""The same products for more rows, on tensor cores: the same bits.
 
-A program has TILES * 16 rows of the weight, and eight warps share K: warp w has the blocks that are
-w modulo 8. Blocks of one class, the same modulo 32 * ALONG, are what one thread of the kernel for
-few rows adds in order of K, where ALONG is its warps along K; a warp here keeps each of its classes
-apart, 4 * ALONG of them. Classes are then added in pairs as that kernel's threads are: 16 apart
-first, down to neighbours, then warps. Whole sums are exact and what follows is the same function,
-so no bit differs.
+A program has 16 * TILES rows of the weight, and eight warps share K: a step is 32 blocks, of which
+warp w has blocks 4w to 4w + 3. Thread t of a warp stands for row t // 4 of a tile of the weight
+and the one 8 below, and for block t % 4 of its warp's: what one thread of the kernel for few rows
+has. It adds its blocks in order of K; threads are then added as that kernel's are: warps 4, 2 and 1
+apart, then threads 2 and 1 apart. Whole sums are exact and what follows is the same function, so
+no bit differs. ALONG is that kernel's warps along K, one after the other here.
 
-A thread stands for row t // 4 of a tile of the weight and the one 8 below, and for one of four rows
-of activations, t % 4. Columns of a tile are the high and the low plane of four rows, in turn.
+So that a product of matrices keeps blocks apart, its columns are the four blocks' high and low
+planes of one row, and a column has zeros for the other three blocks.
 """
 
 import triton
 import triton.language as tl
 
 from kernels.dependent import let_next_start, wait_for_inputs
-from kernels.inline import looked_up, tile_16x8, tile_16x8_of_32
-from kernels.step_product.codes import entries, factors, moved, one, places, scaled_sums, two
+from kernels.inline import tile_16x8
+from kernels.step_product.codes import (
+    factors,
+    four,
+    low_codes,
+    one,
+    places,
+    scaled_sums,
+    two,
+    with_high,
+)
+from kernels.step_product.kernel import stored
 
 WARPS: tl.constexpr = tl.constexpr(8)
 
 
 @triton.jit
-def code_pair(
-    low, high, word, live, LOW: tl.constexpr, HIGH: tl.constexpr, TABLE: tl.constexpr,
-    T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr, MASKED: tl.constexpr,
-    ASM: tl.constexpr,
-):  # fmt: skip
-    """Words ``word`` and ``word + 4``, 0 to 3, of a block's codes.
-
-    ``low`` points to the word that holds the first of them, ``high`` to the block's first.
-    """
-    if LOW == 8:
-        first, second = one(low, live, MASKED), one(low + 4, live, MASKED)
-    elif LOW == 4:
-        words = one(low, live, MASKED)
-        if TABLE:
-            first, second = looked_up(words, T0, T1, T2, T3, ASM)
-        else:
-            first, second = words & 0x0F0F0F0F, moved(words, -4, 0x0F0F0F0F)
-    else:
-        words = one(low, live, MASKED) >> (2 * (word // 2))
-        first, second = words & 0x03030303, moved(words, -4, 0x03030303)
-    if HIGH == 1:
-        tops = one(high, live, MASKED) >> word
-        first |= moved(tops, LOW, 0x01010101 << LOW)
-        second |= moved(tops, LOW - 4, 0x01010101 << LOW)
-    elif HIGH == 2:
-        top_first, top_second = two(high, live, MASKED)
-        first |= moved(top_first >> (2 * word), LOW, 0x03030303 << LOW)
-        second |= moved(top_second >> (2 * word), LOW, 0x03030303 << LOW)
-    return first, second
+def half_sums(
+    totals, upper, lower, x, FIRST: tl.constexpr, UNSIGNED: tl.constexpr, ASM: tl.constexpr
+):
+    """``totals`` plus the products of words FIRST to FIRST + 3 of two rows' codes and of ``x``."""
+    for i in tl.static_range(FIRST, FIRST + 4, 2):
+        totals = tile_16x8(
+            totals, upper[i], lower[i], upper[i + 1], lower[i + 1], x[i], x[i + 1], UNSIGNED, ASM
+        )
+    return totals
 
 
 @triton.jit
-def both_rows(
-    above, below, activations, GROUP: tl.constexpr, UNSIGNED: tl.constexpr, ASM: tl.constexpr
-):
-    """Whole sums of a block for the two rows of a thread: of both halves, or the whole and 0."""
-    a0, a2 = above
-    a1, a3 = below
-    b0, b1 = activations
+def both_rows(upper, lower, x, GROUP: tl.constexpr, UNSIGNED: tl.constexpr, ASM: tl.constexpr):
+    """Whole sums of a thread's two rows: of both halves of its block, or of all of it and 0."""
+    zero = x[0] & 0
+    zeros = (zero, zero, zero, zero)
+    a = half_sums(zeros, upper, lower, x, 0, UNSIGNED, ASM)
     if GROUP == 16:
-        c0, c1, c2, c3 = tile_16x8(a0, a1, b0, UNSIGNED, ASM)
-        d0, d1, d2, d3 = tile_16x8(a2, a3, b1, UNSIGNED, ASM)
-        return (c0 * 254 + c1, d0 * 254 + d1), (c2 * 254 + c3, d2 * 254 + d3)
+        b = half_sums(zeros, upper, lower, x, 4, UNSIGNED, ASM)
+        return (a[0] * 254 + a[1], b[0] * 254 + b[1]), (a[2] * 254 + a[3], b[2] * 254 + b[3])
     else:  # noqa: RET505 - Triton follows a constexpr branch only so
-        c0, c1, c2, c3 = tile_16x8_of_32(a0, a1, a2, a3, b0, b1, UNSIGNED, ASM)
-        return (c0 * 254 + c1, c0 & 0), (c2 * 254 + c3, c0 & 0)
+        a = half_sums(a, upper, lower, x, 4, UNSIGNED, ASM)
+        return (a[0] * 254 + a[1], zero), (a[2] * 254 + a[3], zero)
 
 
 @triton.jit
 def row_parts(
-    at, start, word, live, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
+    at, start, live, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
     SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
     MINIMUM: tl.constexpr, TABLE: tl.constexpr, T0: tl.constexpr, T1: tl.constexpr,
     T2: tl.constexpr, T3: tl.constexpr, MASKED: tl.constexpr, ASM: tl.constexpr,
 ):  # fmt: skip
-    """Codes, scales and minima of the blocks ``start``, a multiple of eight, after ``at``."""
-    codes = code_pair(
-        at[0] + start * LOW, at[1] + start * HIGH, word, live, LOW, HIGH, TABLE, T0, T1, T2, T3,
-        MASKED, ASM,
-    )  # fmt: skip
-    found = entries(at[2], at[3], start, live, GROUP, SCALE_SUPER, MASKED)
-    scale = factors(found, GROUP, SCALE, SCALE_SUPER)
-    minimum = scale
+    """Codes, scales and minima of a step's blocks of one row."""
+    words, tops, scale, added = stored(
+        at, start, live, LOW, HIGH, GROUP, SCALE_SUPER, ADDED_SUPER, MINIMUM, MASKED
+    )
+    codes = low_codes(words, LOW, TABLE, T0, T1, T2, T3, ASM)
+    if HIGH:
+        codes = with_high(codes, tops, LOW, HIGH)
+    scale = factors(scale, GROUP, SCALE, SCALE_SUPER)
     if MINIMUM:
-        found = entries(at[4], at[5], start, live, GROUP, ADDED_SUPER, MASKED)
-        minimum = factors(found, GROUP, ADDED, ADDED_SUPER)
-    return codes, scale, minimum
+        added = factors(added, GROUP, ADDED, ADDED_SUPER)
+    return codes, scale, added
 
 
 @triton.jit
-def row_places(
-    group, word, warp, rows, x_high, x_low, x_scales, x_sums, unit, BLOCKS: tl.constexpr,
-    FOURS: tl.constexpr,
+def step_sums(
+    sums, at, x_at, start, live, column, rows, BLOCKS: tl.constexpr, ROWS: tl.constexpr,
+    TILES: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr,
+    SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
+    OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
+    T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr, MASKED: tl.constexpr,
+    ASM: tl.constexpr,
 ):  # fmt: skip
-    """Where a thread's column, and its row's scales and sums, lie for each four rows."""
-    x_high = x_high.to(tl.pointer_type(tl.int32), bitcast=True)
-    x_low = x_low.to(tl.pointer_type(tl.int32), bitcast=True)
-    plane = tl.where(group % 2 == 0, x_high, x_low) + warp * 8 + word * unit
-    found = ()
-    for four_rows in tl.static_range(FOURS):
+    """``sums`` with one step's blocks; ``column`` is whether a thread's column has its block."""
+    parts = ()
+    for half in tl.static_range(2 * TILES):
+        parts = parts + (
+            row_parts(
+                at[half], start, live, LOW, HIGH, GROUP, SCALE, SCALE_SUPER, ADDED, ADDED_SUPER,
+                MINIMUM, TABLE, T0, T1, T2, T3, MASKED, ASM,
+            ),
+        )  # fmt: skip
+    new = ()
+    for r in tl.static_range(ROWS):
         # Rows of a bucket that are not there are the last one again.
-        column = tl.minimum(4 * four_rows + group // 2, rows - 1) * BLOCKS
-        own = tl.minimum(4 * four_rows + word, rows - 1) * BLOCKS + warp
-        found = found + ((plane + column * 8, x_scales + own, x_sums + own * 2),)
-    return found
+        of_row = tl.minimum(r, rows - 1) * BLOCKS + start
+        x = four(x_at[0] + of_row * 8, column & live, True)
+        x = x + four(x_at[0] + of_row * 8 + 4, column & live, True)
+        x_scale = one(x_at[1] + of_row, live, MASKED)
+        x_sum = x
+        if OFFSET or MINIMUM:
+            x_sum = two(x_at[2] + of_row * 2, live, MASKED)
+        for tile in tl.static_range(TILES):
+            upper, lower = parts[2 * tile], parts[2 * tile + 1]
+            whole = both_rows(upper[0], lower[0], x, GROUP, UNSIGNED, ASM)
+            above = scaled_sums(
+                whole[0][0], whole[0][1], (x_sum[0], x_sum[1]), upper[1], upper[2], GROUP, OFFSET,
+                MINIMUM,
+            )  # fmt: skip
+            below = scaled_sums(
+                whole[1][0], whole[1][1], (x_sum[0], x_sum[1]), lower[1], lower[2], GROUP, OFFSET,
+                MINIMUM,
+            )  # fmt: skip
+            new = new + (
+                tl.fma(above, x_scale, sums[2 * (r * TILES + tile)]),
+                tl.fma(below, x_scale, sums[2 * (r * TILES + tile) + 1]),
+            )
+    return new
 
 
 @triton.jit
-def row_values(at, start, live, OFFSET: tl.constexpr, MINIMUM: tl.constexpr, MASKED: tl.constexpr):
-    """A thread's column of a block, and its row's scale and sums."""
-    column = (one(at[0] + start * 8, live, MASKED), one(at[0] + start * 8 + 4, live, MASKED))
-    sums = column
-    if OFFSET or MINIMUM:
-        sums = two(at[2] + start * 2, live, MASKED)
-    return column, one(at[1] + start, live, MASKED), sums
-
-
-@triton.jit
-def warp_sum(sums, FIRST: tl.constexpr, APART: tl.constexpr):
-    """Four classes, and those of eight warps, added as a warp adds its threads': [32]."""
-    total = sums[FIRST] + sums[FIRST + 2 * APART]
-    total += sums[FIRST + APART] + sums[FIRST + 3 * APART]
-    return tl.sum(tl.reshape(total, (WARPS, 32)), axis=0)
+def threads_added(sums):
+    """Eight rows' sums, of all threads that share one."""
+    warps_added = tl.sum(tl.reshape(sums, (WARPS, 32)), axis=0)
+    return tl.sum(tl.reshape(warps_added, (8, 4)), axis=1)
 
 
 @triton.jit
@@ -140,105 +143,64 @@ def parts_added(found, FIRST: tl.constexpr, APART: tl.constexpr, ALONG: tl.const
 
 
 @triton.jit
-def put(
-    out, out_step, bias, place, r, value, rows, weight_rows, BIAS: tl.constexpr, ADD: tl.constexpr
-):
-    """Write what one thread has of row ``r`` at ``place``."""
-    there = (place < weight_rows) & (r < rows)
-    to = out + r.to(tl.int64) * out_step + place
+def put(out, bias, place, there, value, BIAS: tl.constexpr, ADD: tl.constexpr):
+    """Write one row's sums at ``place``, where ``there``."""
     if BIAS:
         value += tl.load(bias + place, mask=there, other=0.0).to(tl.float32)
     if ADD:
-        value += tl.load(to, mask=there, other=0.0)
-    tl.store(to, value, mask=there)
-
-
-@triton.jit
-def class_sums(
-    sums, at, x_at, start, word, live, C: tl.constexpr, FOURS: tl.constexpr, TILES: tl.constexpr,
-    LOW: tl.constexpr, HIGH: tl.constexpr, GROUP: tl.constexpr, SCALE: tl.constexpr,
-    SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr, ADDED_SUPER: tl.constexpr,
-    OFFSET: tl.constexpr, MINIMUM: tl.constexpr, UNSIGNED: tl.constexpr, TABLE: tl.constexpr,
-    T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, T3: tl.constexpr, MASKED: tl.constexpr,
-    ASM: tl.constexpr,
-):  # fmt: skip
-    """The sums of class C, 2 * TILES * FOURS of ``sums``, with the blocks at ``start``."""
-    parts = ()
-    for half in tl.static_range(2 * TILES):
-        parts = parts + (
-            row_parts(
-                at[half], start, word, live, LOW, HIGH, GROUP, SCALE, SCALE_SUPER, ADDED,
-                ADDED_SUPER, MINIMUM, TABLE, T0, T1, T2, T3, MASKED, ASM,
-            ),
-        )  # fmt: skip
-    new = ()
-    for four_rows in tl.static_range(FOURS):
-        x, x_scale, x_sum = row_values(x_at[four_rows], start, live, OFFSET, MINIMUM, MASKED)
-        for tile in tl.static_range(TILES):
-            upper, lower = parts[2 * tile], parts[2 * tile + 1]
-            whole = both_rows(upper[0], lower[0], x, GROUP, UNSIGNED, ASM)
-            above = scaled_sums(
-                whole[0][0], whole[0][1], x_sum, upper[1], upper[2], GROUP, OFFSET, MINIMUM
-            )
-            below = scaled_sums(
-                whole[1][0], whole[1][1], x_sum, lower[1], lower[2], GROUP, OFFSET, MINIMUM
-            )
-            new = new + (
-                tl.fma(above, x_scale, sums[2 * ((C * FOURS + four_rows) * TILES + tile)]),
-                tl.fma(below, x_scale, sums[2 * ((C * FOURS + four_rows) * TILES + tile) + 1]),
-            )
-    return new
+        value += tl.load(out + place, mask=there, other=0.0)
+    tl.store(out + place, value, mask=there)
 
 
 @triton.jit(do_not_specialize=["out_step", "rows", "unit"])
 def matrix_rows(
     out, out_step, bias, rows, weight_rows, low, high, scales, supers, minima, super_minima,
     x_high, x_low, x_scales, x_sums, unit,
-    BIAS: tl.constexpr, ADD: tl.constexpr, BLOCKS: tl.constexpr, FOURS: tl.constexpr,
+    BIAS: tl.constexpr, ADD: tl.constexpr, BLOCKS: tl.constexpr, ROWS: tl.constexpr,
     TILES: tl.constexpr, ALONG: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr,
     GROUP: tl.constexpr, SCALE: tl.constexpr, SCALE_SUPER: tl.constexpr, ADDED: tl.constexpr,
     ADDED_SUPER: tl.constexpr, OFFSET: tl.constexpr, MINIMUM: tl.constexpr,
     UNSIGNED: tl.constexpr, TABLE: tl.constexpr, T0: tl.constexpr, T1: tl.constexpr,
     T2: tl.constexpr, T3: tl.constexpr, ASM: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """out[r, n] = x[r] . weight[n] (+ bias[n], + out[r, n]) for ``rows`` of 4 * FOURS rows."""
+    """out[r, n] = x[r] . weight[n] (+ bias[n], + out[r, n]) for ``rows`` rows, ROWS at most."""
     let_next_start(DEPENDENT)
     masked: tl.constexpr = BLOCKS % (32 * ALONG) != 0
-    each: tl.constexpr = 2 * TILES * FOURS
+    each: tl.constexpr = 2 * TILES * ROWS
     thread = tl.arange(0, 32 * WARPS)[:, None, None]
-    warp, group, word = thread // 32, thread // 4 % 8, thread % 4
+    group, along = thread // 4 % 8, thread // 32 * 4 + thread % 4
     first = tl.program_id(0).to(tl.int64) * (16 * TILES)
     at = ()
     for half in tl.static_range(2 * TILES):
         row = tl.minimum(first + 8 * half + group, weight_rows - 1)
         at = at + (
             places(
-                row, warp, low + (word % 2 if LOW == 2 else word) * unit, high, scales, supers,
-                minima, super_minima, unit, BLOCKS, LOW, HIGH, GROUP,
+                row, along, low, high, scales, supers, minima, super_minima, unit, BLOCKS, LOW,
+                HIGH, GROUP,
             ),
         )  # fmt: skip
-    x_at = row_places(group, word, warp, rows, x_high, x_low, x_scales, x_sums, unit, BLOCKS, FOURS)
+    x_high = x_high.to(tl.pointer_type(tl.int32), bitcast=True)
+    x_low = x_low.to(tl.pointer_type(tl.int32), bitcast=True)
+    plane = tl.where(group % 2 == 0, x_high, x_low) + along * 8
+    x_at = (plane, x_scales + along * unit, x_sums + along * 2)
     wait_for_inputs(DEPENDENT)
     found = ()
     for part in tl.static_range(ALONG):
         sums = (tl.zeros((32 * WARPS, 1, 1), dtype=tl.float32),)
-        for _ in tl.static_range(4 * each - 1):
+        for _ in tl.static_range(each - 1):
             sums = sums + (sums[0],)
-        for begin in tl.range(32 * part, BLOCKS, 32 * ALONG):
-            new = ()
-            for c in tl.static_range(4):
-                new = new + class_sums(
-                    sums, at, x_at, begin + c * WARPS, word, warp < BLOCKS - begin - c * WARPS, c,
-                    FOURS, TILES, LOW, HIGH, GROUP, SCALE, SCALE_SUPER, ADDED, ADDED_SUPER,
-                    OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3, masked, ASM,
-                )  # fmt: skip
-            sums = new
-        for one_of in tl.static_range(each):
-            found = found + (warp_sum(sums, one_of, each),)
-    lane = tl.arange(0, 32)
-    for one_of in tl.static_range(each):
+        for start in tl.range(32 * part, BLOCKS, 32 * ALONG):
+            sums = step_sums(
+                sums, at, x_at, start, along < BLOCKS - start, group // 2 == thread % 4, rows,
+                BLOCKS, ROWS, TILES, LOW, HIGH, GROUP, SCALE, SCALE_SUPER, ADDED, ADDED_SUPER,
+                OFFSET, MINIMUM, UNSIGNED, TABLE, T0, T1, T2, T3, masked, ASM,
+            )  # fmt: skip
+        for number in tl.static_range(each):
+            found = found + (threads_added(sums[number]),)
+    for number in tl.static_range(each):
+        place = first + 8 * (number % (2 * TILES)) + tl.arange(0, 8)
         put(
-            out, out_step, bias, first + 8 * (one_of % (2 * TILES)) + lane // 4,
-            4 * (one_of // (2 * TILES)) + lane % 4, parts_added(found, one_of, each, ALONG),
-            rows, weight_rows, BIAS, ADD,
+            out + (number // (2 * TILES)) * out_step.to(tl.int64), bias, place,
+            (place < weight_rows) & (number // (2 * TILES) < rows),
+            parts_added(found, number, each, ALONG), BIAS, ADD,
         )  # fmt: skip

@@ -53,7 +53,7 @@ SQUARE: tuple[Cut, ...] = (
 )
 SHORT: tuple[Cut, ...] = ((8, 1), (16, 1, 2), (16, 1, 4), (32, 1, 4))
 EXPERTS: tuple[Cut, ...] = ((8, 1), (8, 1, 2), (16, 1, 2), (16, 1, 4), (32, 1, 4))
-MORE: tuple[Cut, ...] = ((16, 1, 4),)
+MORE: tuple[Cut, ...] = ((8, 1, 4), (16, 1, 4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +68,16 @@ class Shape:
 
 
 SHAPES = (
-    Shape("q4_k", 24576, 4096, WIDE, (4, 8, 16)),
+    Shape("q4_k", 24576, 4096, WIDE, (8,)),
     Shape("q4_k", 4096, 4096, SQUARE, (8,)),
     Shape("q4_k", 4096, 12288, LONG, (8,)),
-    Shape("q6_k", 8192, 4096, (*SQUARE, (16, 1, 4)), (8,)),
-    Shape("q4_k", 34816, 5120, WIDE[:4], (2,)),
+    Shape("q6_k", 8192, 4096, (*SQUARE, (16, 1, 4))),
+    Shape("q4_k", 34816, 5120, WIDE[:4], (4, 16)),
     Shape("q4_k", 5120, 17408, LONG),
     Shape("q6_k", 248320, 4096, WIDE[:3]),
     Shape("q4_k", 7168, 1024, SHORT),
-    Shape("q6_k", 248320, 1024, SHORT),
+    Shape("q6_k", 248320, 1024, SHORT[1:]),
     Shape("q4_k", 1024, 3584, SQUARE[:3]),
-    Shape("q8_0", 24576, 4096, WIDE[1:4]),
 )
 
 
@@ -139,7 +138,7 @@ def products(shape: Shape) -> Iterator[Bench]:
             call = ProductCall(x, weights, out, cut)
             yield f"{name} {written(cut)}", call, size, flops
         if rows > 2:
-            for tile, warps in ((1, 1), (2, 1), (1, 2), (1, 4)):
+            for tile, warps in ((1, 1), (1, 2)) if rows < 16 else ((1, 1),):
                 cut = Configuration(tile, warps, matrix=True)
                 call = ProductCall(x, weights, out, cut)
                 yield f"{name} {written(cut)}{compared(call)}", call, size, flops
