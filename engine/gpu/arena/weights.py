@@ -7,6 +7,7 @@ first time. Used from the engine thread only.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -94,6 +95,7 @@ class GpuWeights(Owner):
         """Read every weight from the files; ``progress`` is told bytes done and in all."""
         wanted = segments(self._pieces, self._source.tensors)
         total, done, said = sum(each.size_bytes for each in wanted), 0, 0
+        began = time.monotonic()
         with Staging(reader_of(self._source), self._device) as staging:
             for segment, parts in staging.brought(wanted):
                 piece = self._pieces[segment.piece]
@@ -104,6 +106,7 @@ class GpuWeights(Owner):
                     progress(done, total)
         if self._device.type == "cuda":
             torch.cuda.empty_cache()  # what packing took is not needed again
+        _LOG.info("weights loaded bytes=%d seconds=%.2f", total, time.monotonic() - began)
         self._tell_decoded()
 
     def fused(self, linears: Sequence[Linear]) -> tuple[FusedPart, ...]:
