@@ -66,7 +66,12 @@ def configuration(rows: int, weight_rows: int, columns: int) -> Configuration:
 
 def expert_configuration(weight_rows: int, columns: int) -> Configuration:
     """For one expert's shape."""
-    return Configuration(8 if weight_rows >= 2048 and columns <= 1024 else 4, 1)
+    return Configuration(32 if weight_rows >= 2048 and columns <= 1024 else 16, 1, WARPS)
+
+
+def dense_configuration(weight_rows: int) -> Configuration:
+    """For a weight that is not packed."""
+    return Configuration(2, 2) if weight_rows >= 2048 else Configuration(1, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +199,7 @@ def step_product(
     """
     _check(x, Product(weight, out, bias))
     bucket = bucket_of(x.rows)
-    cut = cut or configuration(bucket, weight.rows, weight.columns)
+    cut = cut or _own_cut(bucket, weight)
     common = (out, out.stride(0), out if bias is None else bias, x.rows, weight.rows)
     flags = {"BIAS": bias is not None, "ADD": add}
     if isinstance(weight, DenseWeight):
@@ -210,6 +215,12 @@ def step_product(
     else:
         part = (*part_of(weight, out, bias, cut), cut)
         _launch_parts(x, [part], out.stride(0), add, planes)
+
+
+def _own_cut(bucket: int, weight: Weight) -> Configuration:
+    if isinstance(weight, DenseWeight):
+        return dense_configuration(weight.rows)
+    return configuration(bucket, weight.rows, weight.columns)
 
 
 def _check(x: QuantizedRows, product: Product) -> None:
@@ -251,7 +262,8 @@ def step_experts(
         raise KernelShapeError(f"out is {out.dtype} {list(out.shape)} for {weight.rows} rows.")
     if chosen.dtype is not torch.int32:
         raise KernelShapeError(f"chosen is {chosen.dtype}, not int32.")
-    cut = cut or expert_configuration(n, weight.columns)
+    packed = isinstance(weight, PackedWeight)
+    cut = cut or (expert_configuration(n, weight.columns) if packed else dense_configuration(n))
     grid = (-(-n // cut.tile), rows * experts)
     common = (out, out.stride(0), out.stride(1), chosen, chosen.stride(0), chosen.stride(1))
     flags = {"CHOSEN": experts, "SHARED": x.rows == rows}
