@@ -49,7 +49,8 @@ def check(case: DrawCase, device: str) -> dict[str, float]:
     """Errors of one case; raises AssertionError where a promise is broken."""
     logits = build(case, torch.device(device), torch.Generator().manual_seed(1))
     before = logits.clone()
-    assert torch.equal(best(logits).long(), best_of(logits)), f"{case}: greedy is not the best."
+    chosen = best(logits)
+    assert torch.equal(chosen.long(), best_of(logits)), f"{case}: greedy is not the best."
     counts = _candidates(case, logits)
     assert torch.equal(logits, before), f"{case}: logits were written."
     soft_cap(logits, case.cap)
