@@ -17,6 +17,13 @@ from kernels.dependent import dependent
 from kernels.packed.layout import BLOCK, PackedLayout, ScaleKind
 from kernels.packed.weight import DenseWeight, PackedWeight, Weight
 from kernels.rows import MOST_ROWS, QuantizedRows
+from kernels.step_product.configuration import (
+    LEAST_MATRIX_ROWS,
+    Configuration,
+    configuration,
+    dense_configuration,
+    expert_configuration,
+)
 from kernels.step_product.dense import dense_experts, dense_rows
 from kernels.step_product.kernel import packed_experts, packed_rows
 from kernels.step_product.matrix import matrix_rows
@@ -24,54 +31,9 @@ from kernels.step_product.matrix import matrix_rows
 WIDTH: Final = 32
 """Threads of a warp: blocks, or runs of a dense weight, that it takes in one step."""
 MATRIX_WARPS: Final = 8
-WARPS: Final = 4
 MOST_TOGETHER: Final = 3
-LEAST_MATRIX_ROWS: Final = 32
 THREADS_AXIS: Final = 1 if tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 7) else 0
 """The dimension that threads lie along where two are alike to Triton: the last one since 3.7."""
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """How a product is cut. ``warps`` decides the order of sums; nothing else changes a bit.
-
-    Attributes:
-        tile: rows of the weight a program has, a multiple of ``sides``.
-        warps: along K; a step of K is 32 blocks for each.
-        sides: groups of such warps, which share the rows.
-        ahead: the weight is loaded one step before it is needed.
-        fetch: all of a program's rows are asked for before it waits for the kernel before.
-        unroll: steps of K that the compiler sees together.
-        matrix: 16 * ``tile`` rows of the weight on tensor cores; the bits are the same.
-    """
-
-    tile: int
-    warps: int
-    sides: int = 1
-    ahead: bool = False
-    fetch: bool = False
-    unroll: int = 1
-    matrix: bool = False
-
-
-def configuration(rows: int, weight_rows: int, columns: int) -> Configuration:
-    """For a bucket of rows and a shape; ``warps`` comes from the weight's shape alone."""
-    warps = 4 if weight_rows < 2048 else 2 if columns >= 8192 or weight_rows <= 6144 else 1
-    sides = WARPS // warps
-    if rows >= LEAST_MATRIX_ROWS:
-        return Configuration(1, warps, matrix=True)
-    each = 1 if weight_rows < 2048 else 2 if columns >= 8192 else 4
-    return Configuration(sides * each, warps, sides, ahead=warps > 1)
-
-
-def expert_configuration(weight_rows: int, columns: int) -> Configuration:
-    """For one expert's shape."""
-    return Configuration(32 if weight_rows >= 2048 and columns <= 1024 else 16, 1, WARPS)
-
-
-def dense_configuration(weight_rows: int) -> Configuration:
-    """For a weight that is not packed."""
-    return Configuration(2, 2) if weight_rows >= 2048 else Configuration(1, 4)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ import torch
 from kernels.packed.weight import DenseWeight, Weight
 from kernels.rows import QuantizedRows, quantized
 from kernels.step_product.cases import random_weight
-from kernels.step_product.launch import Configuration, step_experts, step_product
+from kernels.step_product.configuration import Configuration
+from kernels.step_product.launch import step_experts, step_product
 
 Bench = tuple[str, Callable[[], object], float, float]
 DEVICE = torch.device("cuda")

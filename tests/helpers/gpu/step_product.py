@@ -12,7 +12,8 @@ from kernels.step_product.cases import (
     StepProductInputs,
     build,
 )
-from kernels.step_product.launch import Configuration, step_experts, step_product
+from kernels.step_product.configuration import Configuration
+from kernels.step_product.launch import step_experts, step_product
 from kernels.step_product.reference import expert_product, product
 
 __all__ = ["CASES", "check"]

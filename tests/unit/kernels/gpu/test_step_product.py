@@ -10,8 +10,8 @@ import torch
 from kernels.checks import KernelShapeError
 from kernels.packed.weight import PackedWeight
 from kernels.step_product.cases import CASES, TOLERANCE, StepProductCase, build, random_weight
+from kernels.step_product.configuration import Configuration
 from kernels.step_product.launch import (
-    Configuration,
     Product,
     step_experts,
     step_product,
