@@ -20,6 +20,7 @@ from engine.checkpoint.source import CheckpointSource
 from engine.config import EngineConfig
 from engine.memory.ledger import Credit
 from engine.models.spec import ModelSpec
+from engine.sampling.rows import LogitRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,4 +104,12 @@ class Runner(Protocol):
 
         Returns:
             [len(lanes), vocabulary] float32, valid until the next call.
+        """
+
+    def step_rows(
+        self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int]
+    ) -> LogitRows:
+        """The same as ``step``, logits left where they are until they are asked for.
+
+        A row is one of ``lanes``; valid until the next call.
         """

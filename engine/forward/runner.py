@@ -15,6 +15,7 @@ from engine.forward.model import TorchForward, Wanted
 from engine.forward.products import Products
 from engine.forward.weights import Weights
 from engine.models.spec import ModelSpec
+from engine.sampling.rows import LogitRows, WholeRows
 
 
 class TorchRunner:
@@ -77,6 +78,12 @@ class TorchRunner:
                 for lane, token, position in zip(lanes, ids, positions, strict=True)
             ]
         )
+
+    def step_rows(
+        self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int]
+    ) -> LogitRows:
+        """See ``Runner.step_rows``: they lie on the host."""
+        return WholeRows(self.step(lanes, ids, positions).numpy())
 
     def close(self) -> None:
         """Free the weights; may be repeated."""

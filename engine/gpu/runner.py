@@ -12,15 +12,17 @@ import torch
 from engine.cache.lane import Lane
 from engine.errors import InvariantBroken
 from engine.gpu.chunk import ChunkOperations
+from engine.gpu.drawing import DeviceLogits, find_candidates
 from engine.gpu.graphs import StepGraphs
 from engine.gpu.layers import ModelWeights
-from engine.gpu.names import RESIDUAL
+from engine.gpu.names import CANDIDATES, RESIDUAL
 from engine.gpu.rows import DeviceRows
-from engine.gpu.sizes import STEP_BUCKETS, bucket_of
+from engine.gpu.sizes import STEP_BUCKETS, bucket_of, candidate_room
 from engine.gpu.step import Places, StepOperations
 from engine.gpu.walk import Added
 from engine.gpu.workspace import Workspace
 from engine.owner import Owner
+from engine.sampling.rows import LogitRows
 
 WARM_ROWS: Final = (1, 16, 17, 33, 64, 65, 128, 129, 256, 300, 512, 1024, 2048, 3000, 4096, 8192)
 """Rows of chunks that are run at load: at least one for each way in which a kernel is launched."""
@@ -65,6 +67,7 @@ class GpuRunner(Owner):
             self._stack = stack.pop_all()
         shape = most, parts.model.spec.vocabulary
         self._logits = torch.empty(shape, pin_memory=on_gpu)
+        self._drawn = torch.empty(candidate_room(most), dtype=torch.int32, pin_memory=on_gpu)
 
     @property
     def grid_rows(self) -> int:
@@ -120,18 +123,39 @@ class GpuRunner(Owner):
         self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int]
     ) -> torch.Tensor:
         """See ``Runner.step``; on the host, in memory that the next call writes again."""
-        if not 0 < len(lanes) <= self._parts.streams:
-            raise InvariantBroken(f"A step of {len(lanes)} rows was asked for.")
-        self._step_rows.show(lanes, ids, positions)
+        self._show(lanes, ids, positions)
         return self._fetched(self._graphs.step(bucket_of(len(lanes))))[: len(lanes)]
+
+    @torch.inference_mode()
+    def step_rows(
+        self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int]
+    ) -> LogitRows:
+        """See ``Runner.step_rows``: candidates are on the host, whole rows on the device."""
+        self._show(lanes, ids, positions)
+        rows = bucket_of(len(lanes))
+        logits = self._graphs.step(rows)
+        host = self._drawn[: candidate_room(rows)]
+        found = self._parts.step.view(CANDIDATES, tuple(host.shape), torch.int32)
+        host.copy_(found, non_blocking=True)
+        self._wait()
+        return DeviceLogits(logits, host, self._fetched)
 
     def close(self) -> None:
         """Free the graphs and what they read; may be repeated."""
         self._stack.close()
 
+    def _show(self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int]) -> None:
+        if not 0 < len(lanes) <= self._parts.streams:
+            raise InvariantBroken(f"A step of {len(lanes)} rows was asked for.")
+        self._step_rows.show(lanes, ids, positions)
+
     def _compute_step(self, rows: int) -> torch.Tensor:
+        """The launches of one step, the candidates of its logits among them."""
         parts = self._parts
-        return StepOperations(parts.model, parts.places, parts.step, self._step_rows, rows).run()
+        step = StepOperations(parts.model, parts.places, parts.step, self._step_rows, rows)
+        logits = step.run()
+        find_candidates(logits, parts.step)
+        return logits
 
     def _chunk(self, lane: Lane, ids: Sequence[int], position: int) -> Added:
         count = len(ids)
@@ -161,6 +185,9 @@ class GpuRunner(Owner):
         """Logits on the host; waits for the device."""
         host = self._logits[: len(logits)]
         host.copy_(logits, non_blocking=True)
-        if logits.is_cuda:
-            torch.cuda.current_stream(logits.device).synchronize()
+        self._wait()
         return host
+
+    def _wait(self) -> None:
+        if self._parts.device.type == "cuda":
+            torch.cuda.current_stream(self._parts.device).synchronize()

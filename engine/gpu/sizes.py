@@ -24,12 +24,15 @@ from engine.models.spec import (
     ModelSpec,
 )
 from kernels.delta_prompt.sizes import prompt_bytes
+from kernels.draw.sizes import WANTED, candidate_words
 from kernels.mixture.sizes import count_words
 from kernels.step_attention.sizes import partial_floats
 
 Tensors = Mapping[str, TensorFacts]
 FLOAT: Final = 4
 HALF: Final = 2
+CANDIDATES: Final = 2 * WANTED
+"""Candidates of one row that there is room for."""
 STEP_BUCKETS: Final = (1, 2, 4, 8, 16)
 """Rows of a recorded step; a step of other many takes the next larger one."""
 
@@ -59,6 +62,11 @@ def bucket_of(rows: int) -> int:
     return next(bucket for bucket in STEP_BUCKETS if bucket >= rows)
 
 
+def candidate_room(rows: int) -> int:
+    """Words of the candidates of so many rows: ids, values and a count each."""
+    return rows * (2 * CANDIDATES + 1)
+
+
 def step_sizes(spec: ModelSpec, streams: int) -> Mapping[str, int]:
     """Bytes of each piece of scratch of a step."""
     rows, wide, hidden = bucket_of(streams), _widths(spec), spec.hidden
@@ -74,6 +82,8 @@ def step_sizes(spec: ModelSpec, streams: int) -> Mapping[str, int]:
         names.PARTIALS: FLOAT * _partials(spec, rows),
         names.READ: FLOAT * rows * wide.read,
         names.LOGITS: FLOAT * rows * spec.vocabulary,
+        names.CANDIDATES: FLOAT * candidate_room(rows),
+        names.BOUNDS: FLOAT * candidate_words(rows, spec.vocabulary),
     }
     if wide.has_sums:
         found |= _branch_sizes(rows, wide, hidden)

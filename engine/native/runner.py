@@ -16,6 +16,7 @@ from engine.native.buffers import NativeBuffers, NativeSizes
 from engine.native.operations import NativeParts
 from engine.native.program import NativePrograms, RowArrays
 from engine.native.weights import StoredWeights
+from engine.sampling.rows import LogitRows, WholeRows
 from kernels.cpu.library import Pool
 
 
@@ -78,6 +79,12 @@ class NativeRunner:
         arrays = RowArrays(lanes, ids, positions, self._groups)
         self._programs.step.run(arrays.rows(0, len(lanes)))
         return self._buffers.logits[: len(lanes)]
+
+    def step_rows(
+        self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int]
+    ) -> LogitRows:
+        """See ``Runner.step_rows``: they lie on the host."""
+        return WholeRows(self.step(lanes, ids, positions).numpy())
 
     def _body(self, lane: Lane, ids: Sequence[int], position: int) -> RowArrays:
         count = len(ids)

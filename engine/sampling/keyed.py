@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import DeviceLost
+from engine.sampling.rows import Candidates
 
 GREEDY_TEMPERATURE: Final = 1e-5
 SEED_BITS: Final = 53
@@ -75,13 +76,65 @@ def draw(logits: Logits, rule: DrawRule, position: int) -> int:
         DeviceLost: the best logit is no finite number.
     """
     if rule.is_greedy:
-        best = int(np.argmax(logits))
-        _check_finite(float(logits[best]))
-        return best
+        return _best(logits)
     ids = _candidates(logits, rule)
-    scores = logits[ids].astype(np.float64) / rule.temperature
+    return int(ids[_winner(logits[ids], ids, rule, position)])
+
+
+def draw_among(candidates: Candidates, rule: DrawRule, position: int) -> int | None:
+    """Draw from a row's high logits what ``draw`` gives for the row, to the bit.
+
+    Their values may have been lowered since they came, and so may any other logit: then those that
+    are still at the bound or above are all that the row has there.
+
+    Returns:
+        None where the whole row is needed.
+
+    Raises:
+        DeviceLost: the best logit is no finite number.
+    """
+    known, values = candidates.ids, candidates.values
+    best = float(values.max())
+    if not best < np.inf:
+        _check_finite(best)
+    if not candidates.is_whole:
+        held = values >= candidates.bound
+        if not held.all():
+            known, values = known[held], values[held]
+        if not _suffice(values, candidates.bound, rule):
+            return None
+    if rule.is_greedy:
+        return int(known[_best(values)])
+    at = _candidates(values, rule)
+    return int(known[at[_winner(values[at], known[at], rule, position)]])
+
+
+def _suffice(values: Logits, bound: float, rule: DrawRule) -> bool:
+    """Whether the logits at the bound and above decide the draw."""
+    found = int((values > -np.inf).sum())
+    if rule.is_greedy or rule.top_k > 0:
+        return found >= (1 if rule.is_greedy else rule.top_k)
+    if rule.min_p == 0.0 or rule.top_p < 1.0 or found == 0:
+        return False
+    return bool(_least(float(values.max()), rule) >= bound)
+
+
+def _best(logits: Logits) -> int:
+    best = int(np.argmax(logits))
+    _check_finite(float(logits[best]))
+    return best
+
+
+def _winner(logits: Logits, ids: Ids, rule: DrawRule, position: int) -> int:
+    """Which of the ordered candidates has the highest score."""
+    scores = logits.astype(np.float64) / rule.temperature
     scores -= np.log(-np.log(uniform(rule.seed, position, ids)))
-    return int(ids[np.argmax(scores)])
+    return int(np.argmax(scores))
+
+
+def _least(best: float, rule: DrawRule) -> np.float64:
+    """The lowest logit that min-p leaves; compared in float64."""
+    return np.float64(best + rule.temperature * np.log(rule.min_p))
 
 
 def uniform(seed: int, position: int, ids: Ids) -> NDArray[np.float64]:
@@ -112,8 +165,7 @@ def _candidates(logits: Logits, rule: DrawRule) -> Ids:
         weights = _weights(logits[ids], best, rule.temperature)
         return ids[: _prefix(weights, float(weights.sum()), rule)]
     if rule.min_p > 0.0:
-        least = best + rule.temperature * np.log(rule.min_p)
-        ids = _ordered(logits, np.flatnonzero(logits >= least))
+        ids = _ordered(logits, np.flatnonzero(logits >= _least(best, rule)))
         if rule.top_p < 1.0:
             total = float(_weights(logits, best, rule.temperature).sum())
             ids = ids[: _prefix(_weights(logits[ids], best, rule.temperature), total, rule)]

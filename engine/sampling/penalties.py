@@ -46,17 +46,41 @@ class Penalties:
         if self._rule.presence != 0.0 or self._rule.frequency != 0.0:
             self._counts[token] = self._counts.get(token, 0) + 1
 
-    def apply(self, logits: NDArray[np.float32]) -> None:
-        """Edit [vocabulary] logits in place."""
+    @property
+    def only_lower(self) -> bool:
+        """Whether no edit ever raises a logit."""
+        rule = self._rule
+        return rule.repetition >= 1.0 and rule.presence >= 0.0 and rule.frequency >= 0.0
+
+    def apply(self, logits: NDArray[np.float32], known: NDArray[np.int64] | None = None) -> None:
+        """Edit logits in place.
+
+        Args:
+            logits: [vocabulary], or those of ``known``.
+            known: ids, ascending; None for all.
+        """
         if self._said:
             ids = np.fromiter(self._said, np.int64, len(self._said))
-            found = logits[ids].astype(np.float64)
+            at, _ = _places(ids, known)
+            found = logits[at].astype(np.float64)
             factor = self._rule.repetition
-            logits[ids] = np.where(found > 0.0, found / factor, found * factor)
+            logits[at] = np.where(found > 0.0, found / factor, found * factor)
         if self._counts:
             ids = np.fromiter(self._counts, np.int64, len(self._counts))
             times = np.fromiter(self._counts.values(), np.float64, len(self._counts))
-            found = logits[ids].astype(np.float64)
-            logits[ids] = found - (self._rule.presence + self._rule.frequency * times)
+            at, there = _places(ids, known)
+            found = logits[at].astype(np.float64)
+            logits[at] = found - (self._rule.presence + self._rule.frequency * times[there])
         if len(self._suppressed):
-            logits[self._suppressed] = -np.inf
+            logits[_places(self._suppressed, known)[0]] = -np.inf
+
+
+def _places(
+    ids: NDArray[np.int64], known: NDArray[np.int64] | None
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where those of ``ids`` stand that are known, and which of them these are."""
+    if known is None:
+        return ids, np.ones(len(ids), np.bool_)
+    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    there: NDArray[np.bool_] = known[at] == ids
+    return at[there], there

@@ -4,34 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from engine.errors import InvariantBroken
 from engine.protocol import StopReason
-from engine.sampling.keyed import draw
+from engine.sampling.keyed import draw, draw_among
+from engine.sampling.rows import LogitRows
 from engine.serving.admission import Served, open_lane
+from engine.serving.request import Stream
 from engine.serving.runs import Run
 
 
-def compute_step(runs: Sequence[Run], served: Served) -> NDArray[np.float32]:
-    """Compute the row of each stream's last token.
-
-    Returns:
-        [stream, vocabulary], valid until the runner's next call.
-    """
+def compute_step(runs: Sequence[Run], served: Served) -> LogitRows:
+    """Compute the row of each stream's last token; valid until the runner's next call."""
     lanes = [open_lane(run.stream) for run in runs]
     for lane in lanes:
         lane.extend(1)
     ids = [run.reply.ids[run.stream.drawn - 1] for run in runs]
-    rows: NDArray[np.float32] = served.runner.step(
-        lanes, ids, [lane.length - 1 for lane in lanes]
-    ).numpy()
-    return rows
+    return served.runner.step_rows(lanes, ids, [lane.length - 1 for lane in lanes])
 
 
-def say_next(run: Run, logits: NDArray[np.float32], now_ns: int) -> StopReason | None:
-    """Draw a token and say it; why the stream ends with it, None where it goes on.
+def next_token(stream: Stream, rows: LogitRows, row: int) -> int:
+    """Draw a stream's next token from a row: from its candidates where they decide it.
+
+    Raises:
+        DeviceLost: the logits are no numbers.
+    """
+    rule, penalties = stream.request.rule, stream.penalties
+    position = stream.request.prompt_tokens + stream.drawn
+    candidates = rows.candidates(row) if penalties.only_lower else None
+    if candidates is not None:
+        penalties.apply(candidates.values, candidates.ids)
+        token = draw_among(candidates, rule, position)
+        if token is not None:
+            return token
+    logits = rows.whole(row)
+    penalties.apply(logits)
+    return draw(logits, rule, position)
+
+
+def say_next(run: Run, rows: LogitRows, row: int, now_ns: int) -> StopReason | None:
+    """Draw a token of a row and say it; why the stream ends with it, None where it goes on.
 
     A stream that began afresh draws again what it has said; that is compared, and not sent twice.
 
@@ -40,8 +51,7 @@ def say_next(run: Run, logits: NDArray[np.float32], now_ns: int) -> StopReason |
         InvariantBroken: it would say something else the second time.
     """
     stream, request, reply = run.stream, run.stream.request, run.reply
-    stream.penalties.apply(logits)
-    token = draw(logits, request.rule, request.prompt_tokens + stream.drawn)
+    token = next_token(stream, rows, row)
     stream.drawn += 1
     stream.course.last_token_ns = now_ns
     if stream.drawn <= len(reply.ids):

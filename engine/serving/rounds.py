@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from engine.failure import attempt, failure_of
 from engine.protocol import Finished, Progress, StopReason
+from engine.sampling.rows import LogitRows, WholeRows
 from engine.serving.admission import Served, close_lane, reply_limit
 from engine.serving.decode import compute_step, say_next
 from engine.serving.entrance import Entrance
@@ -173,17 +171,17 @@ class Serving:
         if logits is not None:
             stream.phase = Phase.DECODING
             stream.course.filled_ns = self._clock()
-            self._say(run, logits.numpy())
+            self._say(run, WholeRows(logits.unsqueeze(0).numpy()), 0)
 
     def _decode(self, runs: Sequence[Run]) -> None:
         """One shared step, then one draw each."""
         rows = self._attempt(runs, partial(compute_step, runs, self._served))
         if rows is not None:
-            for run, row in zip(runs, rows, strict=True):
-                self._attempt([run], partial(self._say, run, row))
+            for row, run in enumerate(runs):
+                self._attempt([run], partial(self._say, run, rows, row))
 
-    def _say(self, run: Run, logits: NDArray[np.float32]) -> None:
-        why = say_next(run, logits, self._clock())
+    def _say(self, run: Run, rows: LogitRows, row: int) -> None:
+        why = say_next(run, rows, row, self._clock())
         if why is not None:
             self._end(run, why)
 

@@ -24,6 +24,7 @@ from engine.cache.slots import SlotPool
 from engine.protocol import EngineMessage, Failure, Finished, Tokens, ToolCall
 from engine.sampling.keyed import DrawRule
 from engine.sampling.penalties import PenaltyRule
+from engine.sampling.rows import LogitRows, WholeRows
 from engine.serving.admission import Served
 from engine.serving.request import Piece, Request, WantedMark
 from engine.serving.rounds import Serving
@@ -95,6 +96,11 @@ class FakeRunner:
         for lane, token, position in zip(lanes, ids, positions, strict=True):
             self._write(lane, [token], position)
         return torch.stack([self._logits(*pair) for pair in zip(lanes, positions, strict=True)])
+
+    def step_rows(
+        self, lanes: Sequence[Lane], ids: Sequence[int], positions: Sequence[int]
+    ) -> LogitRows:
+        return WholeRows(self.step(lanes, ids, positions).numpy())
 
     def close(self) -> None:
         self.closed += 1
