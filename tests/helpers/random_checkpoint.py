@@ -108,9 +108,11 @@ def write_random(
     writer.write_kv_data_to_file()
     writer.write_ti_data_to_file()
     pools = Pools(np.random.default_rng(1))
-    for each in plan:
-        writer.write_tensor_data(pools.numbers(each))
-    writer.close()
+    try:
+        for each in plan:
+            writer.write_tensor_data(pools.numbers(each))
+    finally:
+        writer.close()
 
 
 def planned(shape: Geometry, quant: str) -> Iterator[Planned]:
