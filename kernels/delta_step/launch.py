@@ -12,9 +12,10 @@ from kernels.delta_step.kernel import advance_states, finish_rows
 from kernels.dependent import dependent
 from kernels.rows import QuantizedRows
 
-TILE: Final = 32
+TILE: Final = 16
 """Values of a head whose state one program moves."""
-ADVANCE_WARPS: Final = 4
+ADVANCE_WARPS: Final = 1
+"""One: sums over a key then stay inside a warp, and nothing waits at a barrier."""
 WIDE: Final = 128
 """Channels whose tail one program shifts."""
 FINISH_WARPS: Final = 1
