@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import torch
 
@@ -21,6 +21,7 @@ from engine.memory.ledger import Ledger
 from engine.models import model_spec
 from engine.models.spec import ModelSpec
 from engine.native import NativeRunner, StoredWeights, native_sizes
+from engine.runner import Runner
 from kernels.cpu.library import Library, Pool
 from kernels.cpu.records import Isa
 
@@ -148,6 +149,13 @@ class NativeSide(Side):
 Both = TorchSide | NativeSide
 
 
+class Stepping(Protocol):
+    """Whatever has a runner."""
+
+    @property
+    def runner(self) -> Runner: ...
+
+
 def prompt(side: Both, lane: Lane, ids: list[int]) -> torch.Tensor:
     """[row, vocabulary] of every row of a prompt from position 0, chunk by chunk."""
     parts = []
@@ -169,7 +177,7 @@ def last_row(side: Both, lane: Lane, ids: list[int]) -> torch.Tensor:
     return found
 
 
-def steps(side: Both, lane: Lane, ids: list[int]) -> torch.Tensor:
+def steps(side: Stepping, lane: Lane, ids: list[int]) -> torch.Tensor:
     """[row, vocabulary] of generated rows after what the lane holds."""
     parts = []
     for token in ids:
