@@ -27,10 +27,8 @@ def take_tiles(
     """Go over the keys ``[begin, end)``: ``first`` and ``last`` say what each row sees."""
     at = tl.arange(0, WIDE)
     slot = tl.arange(0, KEYS)
-    held_page = tl.load(table + begin // 256, mask=begin < end, other=0)
     for start in tl.range(begin, end, KEYS):
-        # The next tile's page is known before its keys are asked for.
-        next_page = tl.load(table + tl.minimum(start + KEYS, end - 1) // 256)
+        held_page = tl.load(table + start // 256)
         page = held_page.to(tl.int64)
         own = (start % 256 + slot)[:, None] * D + at[None, :]
         if DESCRIBED and not MASKED:
@@ -74,7 +72,6 @@ def take_tiles(
         v = tile_numbers(v, q.dtype, CODED, NATIVE)
         mixed = dot16(weights.to(q.dtype), v, mixed * shrink[:, None], TWIN)
         top = higher
-        held_page = next_page
     return top, total, mixed
 
 
