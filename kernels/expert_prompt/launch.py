@@ -95,5 +95,5 @@ def _tile(x: torch.Tensor, pairs: int, experts: int) -> Tile:
         return INTERPRETED
     shared_bytes = gpu_facts(x.device.index or 0).shared_bytes
     if shared_bytes >= 200 * KIB:
-        return HOPPER[1] if pairs >= 96 * experts else HOPPER[3]
+        return HOPPER[0] if pairs >= 96 * experts else HOPPER[3]
     return AMPERE[0] if pairs >= 96 * experts else AMPERE[1]

@@ -46,6 +46,15 @@ class Tile:
         return 2 * (self.rows + self.columns) * self.depth * self.stages
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One launch: columns ``first`` to ``end`` of the output, in such tiles."""
+
+    tile: Tile
+    first: int
+    end: int
+
+
 HOPPER: Final = (
     Tile(128, 256, 64, 8, 3, 1.0),
     Tile(128, 128, 64, 4, 3, 0.85),
@@ -64,6 +73,8 @@ SMALL: Final = Tile(64, 64, 32, 4, 3, 1.0)
 """For float32, whose products are three of tf32 each: routers."""
 INTERPRETED: Final = Tile(32, 32, 64, 4, 1, 1.0)
 PRECISION: Final = "tf32x3"
+SECOND_LAUNCH: Final = 3000.0
+"""What a launch costs beside its tiles, in outputs of one multiprocessor at speed 1."""
 
 
 def prompt_product(
@@ -91,14 +102,17 @@ def prompt_product(
     _check(x, weight, out, bias, add)
     rows, columns = x.shape
     outputs = weight.shape[0]
-    cut = tile or _tile(x, rows, outputs)
-    product_kernel[(-(-rows // cut.rows) * -(-outputs // cut.columns),)](
-        x, weight, out if bias is None else bias, out, rows, outputs, columns,
-        x.stride(0), weight.stride(0), out.stride(0),
-        BIAS=bias is not None, ADD=add, WHOLE=columns % cut.depth == 0, NATIVE=out.is_cuda,
-        PRECISION=PRECISION, ROWS=cut.rows, COLUMNS=cut.columns, DEPTH=cut.depth, GROUP=GROUP,
-        num_warps=cut.warps, num_stages=cut.stages,
-    )  # fmt: skip
+    cuts = (Cut(tile, 0, outputs),) if tile else _cuts(x, rows, outputs)
+    for cut in cuts:
+        part = slice(cut.first, cut.end)
+        to, count, by = out[:, part], cut.end - cut.first, cut.tile
+        product_kernel[(-(-rows // by.rows) * -(-count // by.columns),)](
+            x, weight[part], to if bias is None else bias[part], to, rows, count, columns,
+            x.stride(0), weight.stride(0), out.stride(0),
+            BIAS=bias is not None, ADD=add, WHOLE=columns % by.depth == 0, NATIVE=out.is_cuda,
+            PRECISION=PRECISION, ROWS=by.rows, COLUMNS=by.columns, DEPTH=by.depth, GROUP=GROUP,
+            num_warps=by.warps, num_stages=by.stages,
+        )  # fmt: skip
 
 
 def _check(
@@ -122,11 +136,11 @@ def _check(
         raise KernelShapeError(f"bias is {list(bias.shape)}, not {outputs}.")
 
 
-def _tile(x: torch.Tensor, rows: int, outputs: int) -> Tile:
+def _cuts(x: torch.Tensor, rows: int, outputs: int) -> tuple[Cut, ...]:
     if not x.is_cuda:
-        return INTERPRETED
+        return (Cut(INTERPRETED, 0, outputs),)
     if x.dtype is torch.float32:
-        return SMALL
+        return (Cut(SMALL, 0, outputs),)
     facts = gpu_facts(x.device.index or 0)
     family = HOPPER if facts.shared_bytes >= 200 * KIB else AMPERE
     return chosen(family, bucket(rows), outputs, facts.multiprocessors)
@@ -138,11 +152,28 @@ def bucket(rows: int) -> int:
 
 
 @cache
-def chosen(tiles: tuple[Tile, ...], rows: int, outputs: int, multiprocessors: int) -> Tile:
-    """The tiles with which the last multiprocessor is done first."""
+def chosen(
+    tiles: tuple[Tile, ...], rows: int, outputs: int, multiprocessors: int
+) -> tuple[Cut, ...]:
+    """The launches with which the last multiprocessor is done first.
 
-    def duration(tile: Tile) -> float:
-        count = -(-rows // tile.rows) * -(-outputs // tile.columns)
+    One, or two: whole rounds of large tiles, and what is left of the columns in smaller ones.
+    """
+
+    def duration(tile: Tile, columns: int) -> float:
+        count = -(-rows // tile.rows) * -(-columns // tile.columns)
         return -(-count // multiprocessors) * tile.rows * tile.columns / tile.speed
 
-    return min(tiles, key=duration)
+    single = min(tiles, key=lambda tile: duration(tile, outputs))
+    best, found = duration(single, outputs), (Cut(single, 0, outputs),)
+    for large in tiles:
+        row_tiles = -(-rows // large.rows)
+        rounds = row_tiles * -(-outputs // large.columns) // multiprocessors
+        first = rounds * multiprocessors // row_tiles * large.columns
+        if not 0 < first < outputs:
+            continue
+        rest = min(tiles, key=lambda tile: duration(tile, outputs - first))
+        both = duration(large, first) + duration(rest, outputs - first) + SECOND_LAUNCH
+        if both < best:
+            best, found = both, (Cut(large, 0, first), Cut(rest, first, outputs))
+    return found

@@ -7,9 +7,12 @@ from typing import Final
 
 import torch
 
-from kernels.packed.layout import LAYOUTS
-from kernels.packed.weight import Weight
+from kernels.packed.layout import LAYOUTS, ScaleKind
+from kernels.packed.weight import PackedWeight, Weight
 from kernels.step_product.cases import DENSE, MLX, random_weight
+
+EXTREMES: Final = (0, 1, 2, 250)
+"""Exponents whose scales are no normal numbers, the first that is one, and one far above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,9 @@ CASES: Final = (
 def build(case: UnpackCase, device: torch.device, generator: torch.Generator) -> UnpackInputs:
     """Inputs of a case, drawn on ``device``."""
     weight = random_weight(case.packing, case.rows, case.columns, device, generator)
+    if isinstance(weight, PackedWeight) and weight.layout.scale is ScaleKind.E8M0:
+        for place, exponent in enumerate(EXTREMES):
+            weight.scales[case.first, place] = exponent
     ids = torch.tensor(
         [-3, 0, case.rows // 2, case.rows - 1, case.rows + 9], dtype=torch.int32, device=device
     )

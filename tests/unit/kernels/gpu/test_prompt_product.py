@@ -7,7 +7,15 @@ import torch
 
 from kernels.checks import KernelShapeError
 from kernels.prompt_product.cases import CASES, PromptProductCase, build
-from kernels.prompt_product.launch import AMPERE, HOPPER, bucket, chosen, prompt_product
+from kernels.prompt_product.launch import (
+    AMPERE,
+    HOPPER,
+    Cut,
+    Tile,
+    bucket,
+    chosen,
+    prompt_product,
+)
 from kernels.prompt_product.reference import product
 from tests.helpers.gpu.prompt_product import check, tiles, written
 
@@ -42,11 +50,23 @@ def test_a_row_whose_input_differs_differs_alone() -> None:
     assert (before != after).any(1).nonzero().flatten().tolist() == [20]
 
 
-def test_tiles_are_chosen_so_that_no_multiprocessor_is_last_for_long() -> None:
-    assert chosen(HOPPER, 8192, 34816, 132) is HOPPER[0]
-    assert chosen(HOPPER, 64, 5120, 132).columns <= 128
-    assert chosen(AMPERE, 8192, 34816, 84) is AMPERE[0]
+def test_whole_rounds_have_large_tiles_and_what_is_left_smaller_ones() -> None:
+    assert chosen(HOPPER, 8192, 33792, 132) == (Cut(HOPPER[0], 0, 33792),)
+    (whole, rest) = chosen(HOPPER, 2048, 5120, 132)
+    assert (whole.tile, whole.first, whole.end) == (HOPPER[0], 0, 4096)
+    assert (rest.first, rest.end) == (4096, 5120)
+    assert rest.tile.rows * rest.tile.columns < 128 * 256
+    assert all(cut.tile.columns <= 128 for cut in chosen(HOPPER, 64, 5120, 132))
     assert [bucket(rows) for rows in (1, 64, 65, 8192, 9000)] == [64, 64, 128, 8192, 8192]
+
+
+@pytest.mark.parametrize("tiles_of", [HOPPER, AMPERE])
+def test_cuts_cover_every_column_once(tiles_of: tuple[Tile, ...]) -> None:
+    for rows in (64, 512, 2048, 8192):
+        for outputs in (1, 48, 1024, 4096, 5120, 17408, 34816):
+            cuts = chosen(tiles_of, rows, outputs, 132)
+            assert [cut.first for cut in cuts] == [0, *(cut.end for cut in cuts[:-1])]
+            assert cuts[-1].end == outputs and all(cut.first < cut.end for cut in cuts)
 
 
 def test_what_does_not_fit_is_refused() -> None:
