@@ -208,7 +208,7 @@ def block_rule(state, query, key, inverted, mixing, value, share, kept, ahead, w
         share, kept, ahead: b, exp(G) and exp(G_last - G) of each row; ``whole`` is exp(G_last).
     """
     before = state.to(tl.float16)
-    # Products whose inputs are ready at one time stand together: they are awaited together.
+    # Both products of it stand together, so that the copy of the state is needed shortly.
     held = tl.dot(key, before)
     read = tl.dot(query, before)
     fresh = share[:, None] * (value - kept[:, None] * held)
