@@ -165,7 +165,8 @@ def chosen(
         return -(-count // multiprocessors) * tile.rows * tile.columns / tile.speed
 
     single = min(tiles, key=lambda tile: duration(tile, outputs))
-    best, found = duration(single, outputs), (Cut(single, 0, outputs),)
+    found: tuple[Cut, ...] = (Cut(single, 0, outputs),)
+    best = duration(single, outputs)
     for large in tiles:
         row_tiles = -(-rows // large.rows)
         rounds = row_tiles * -(-outputs // large.columns) // multiprocessors
