@@ -18,8 +18,8 @@ def tile_count(vocabulary: int) -> int:
 
 
 def group_of(vocabulary: int) -> int:
-    """Neighbouring logits that share one maximum: 16 or more, so that there are 4,096 at most."""
-    return max(16, 1 << (-(-vocabulary // MOST_MAXIMA) - 1).bit_length())
+    """Neighbouring logits that share one maximum: so many that there are 4,096 at most, or 4."""
+    return max(4, 1 << (-(-vocabulary // MOST_MAXIMA) - 1).bit_length())
 
 
 def maxima_count(vocabulary: int) -> int:
