@@ -64,8 +64,8 @@ MUTANTS = (
         "weight + expert.to(tl.int64) * expert_stride", "weight",
     ),
     Mutant(
-        "delta_step", "delta_step/kernel.py", "state *= tl.exp(tl.load(decay + head) * steps)",
-        "state *= tl.exp(-tl.load(decay + head) * steps)",
+        "delta_step", "delta_step/kernel.py", "kept = tl.exp(tl.load(decay + head) * steps)",
+        "kept = tl.exp(-tl.load(decay + head) * steps)",
     ),
     Mutant(
         "delta_prompt", "delta_prompt/kernel.py", "line[:, None] >= line[None, :], apart",
