@@ -8,8 +8,7 @@ from typing import Final
 import torch
 
 from kernels.checks import KernelShapeError
-from kernels.packed.layout import PackedLayout, ScaleKind, aligned, plane_bytes
-from kernels.packed.layout import packed_bytes as packed_bytes
+from kernels.packed.layout import PackedLayout, ScaleKind, aligned, packed_bytes, plane_bytes
 
 DTYPES: Final = {
     ScaleKind.F16: torch.float16,

@@ -11,8 +11,8 @@ from typing import Final
 
 import torch
 
-from kernels.packed.layout import LAYOUTS, PackedLayout, ScaleKind, mlx_layout
-from kernels.packed.weight import DenseWeight, Weight, packed_bytes, packed_views
+from kernels.packed.layout import LAYOUTS, PackedLayout, ScaleKind, mlx_layout, packed_bytes
+from kernels.packed.weight import DenseWeight, Weight, packed_views
 from kernels.rows import QuantizedRows, quantized
 
 TOLERANCE: Final = 2e-6

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def pieces_of(source: CheckpointSource, count: int) -> list[list[int]]:
     """Prompts: pieces of the text, one after another."""
-    ids = Tokenizer(source.tokenizer).encode(TEXT.read_text(encoding="utf-8"))
+    ids = Tokenizer(source.tokenizer).encode(TEXT.read_text(encoding="utf-8"), special=False)
     step = max(1, (len(ids) - PROMPT_TOKENS) // count)
     return [list(ids[at * step : at * step + PROMPT_TOKENS]) for at in range(count)]
 

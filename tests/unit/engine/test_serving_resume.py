@@ -321,14 +321,14 @@ def test_tiers_are_told_when_they_change_and_not_else() -> None:
 def test_running_replies_leave_the_copying_of_states_a_small_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A step takes 1 ms, a copy 1 ms: of 300 steps 6 or fewer are followed by one."""
+    """A step takes 1 ms, a copy 1 ms: of 900 steps 5 or so are followed by one."""
     shelf = Shelf()
     with life(shelf) as made:
         made.runner.before = lambda _kind: made.now_ns.__setitem__(0, made.now_ns[0] + 1_000_000)
         ask(made, 1, IDS)
         while not any(isinstance(m, Finished) for m in made.sent):
             made.serving.round()
-        wishes = replace(request(2, [1, 2], rule=WARM, max_tokens=300), conversation="other")
+        wishes = replace(request(2, [1, 2], rule=WARM, max_tokens=900), conversation="other")
         made.ask(wishes)
         copies: list[int] = []
 
@@ -342,7 +342,7 @@ def test_running_replies_leave_the_copying_of_states_a_small_share(
             isinstance(m, Finished) and m.request == 2 for m in made.sent
         ):
             made.serving.round()
-        assert 3 <= len(copies) <= 8
+        assert 3 <= len(copies) <= 7
         monkeypatch.undo()
         made.run()
 

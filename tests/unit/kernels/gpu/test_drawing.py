@@ -1,4 +1,4 @@
-"""What a draw reads of a step's logits on a GPU: candidates that came along, rows when asked for."""
+"""What a draw reads of a step's logits on a GPU: candidates, and rows when asked for."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ import torch
 
 from kernels.checks import KernelShapeError
 from kernels.packed.decode import decoded
-from kernels.packed.layout import LAYOUTS, ScaleKind, mlx_layout
+from kernels.packed.layout import LAYOUTS, ScaleKind, mlx_layout, packed_bytes
 from kernels.packed.pack import pack, pack_mlx, rows_between
-from kernels.packed.weight import DTYPES, PackedWeight, packed_bytes, packed_views
+from kernels.packed.weight import DTYPES, PackedWeight, packed_views
 from kernels.quant import FORMATS
 
 ROWS, COLUMNS = 5, 768

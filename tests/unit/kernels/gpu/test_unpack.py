@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from kernels.checks import KernelShapeError
-from kernels.packed.layout import LAYOUTS
+from kernels.packed.layout import LAYOUTS, packed_bytes
 from kernels.packed.pack import pack
-from kernels.packed.weight import DenseWeight, packed_bytes, packed_views
+from kernels.packed.weight import DenseWeight, packed_views
 from kernels.quant import FORMATS
 from kernels.unpack.cases import CASES, UnpackCase, build
 from kernels.unpack.launch import unpack, unpack_rows
