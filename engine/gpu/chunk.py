@@ -25,7 +25,6 @@ from engine.gpu.names import (
     DELTA,
     EXPERT_OUTPUTS,
     EXPERT_WEIGHTS,
-    FED,
     INNER,
     JOINED,
     NORMED,
@@ -33,21 +32,17 @@ from engine.gpu.names import (
     PAIRS,
     PLAIN,
     QUERY,
-    RESIDUAL,
     ROUTED,
-    ROW_GATE,
-    SEPARATE,
     STARTS,
-    TOTAL,
     UNPACKED,
 )
 from engine.gpu.rows import DeviceRows
 from engine.gpu.step import Places, split_delta
-from engine.gpu.walk import Added, run_layers
+from engine.gpu.walk import Added, RowLaunches, run_layers
 from engine.gpu.workspace import Workspace
 from kernels.delta_prompt.launch import delta_prompt, prompt_scratch
 from kernels.expert_prompt.launch import expert_prompt
-from kernels.gated.launch import add_gated, gated_prompt
+from kernels.gated.launch import gated_prompt
 from kernels.mixture.launch import order_pairs, route, sum_experts
 from kernels.norm.launch import norm_prompt
 from kernels.packed.weight import DenseWeight, Weight
@@ -59,7 +54,7 @@ from kernels.unpack.launch import unpack, unpack_rows
 HALF = torch.bfloat16
 
 
-class ChunkOperations:
+class ChunkOperations(RowLaunches[torch.Tensor]):
     """Implements ``engine.gpu.walk.Operations`` for one chunk's rows; made for each chunk."""
 
     def __init__(
@@ -73,25 +68,18 @@ class ChunkOperations:
         slot: int | None,
     ) -> None:
         """Take absolute positions and the lane's slot; ids and block table are in ``facts``."""
+        super().__init__(workspace, len(rows), model.spec.hidden)
         self._model = model
         self._places = places
-        self._scratch = workspace
         self._facts = facts
         self._positions = rows
-        self._rows = len(rows)
         self._slot = slot
-        self._hidden = model.spec.hidden
 
     def run(self) -> Added:
         """From the ids to the last layer; returns what the residual still gains."""
         ids = self._facts.ids[: self._rows]
         unpack_rows(self._model.embedding, ids, self.residual, self._model.spec.embedding_scale)
         return run_layers(self, self._model.layers)
-
-    @property
-    def residual(self) -> torch.Tensor:
-        """See ``Operations``."""
-        return self._scratch.view(RESIDUAL, (self._rows, self._hidden))
 
     def normed(self, norm: NormWeight, added: Added, *, keeps_floats: bool = False) -> torch.Tensor:
         """See ``Operations``."""
@@ -105,22 +93,6 @@ class ChunkOperations:
         joined = self._halves(JOINED, joint.columns)
         self._multiply(inner, joint, joined, add=False)
         return joined
-
-    def output(self, inner: torch.Tensor, joint: Joint, into: torch.Tensor) -> None:
-        """See ``Operations``."""
-        self._multiply(inner, joint, into, add=True)
-
-    def separate(self, inner: torch.Tensor, joint: Joint) -> torch.Tensor:
-        """See ``Operations``."""
-        out = self._scratch.view(SEPARATE, (self._rows, joint.columns))
-        self._multiply(inner, joint, out, add=False)
-        return out
-
-    def row_gate(self, inner: torch.Tensor, joint: Joint) -> torch.Tensor:
-        """See ``Operations``."""
-        out = self._scratch.view(ROW_GATE, (self._rows, joint.columns))
-        self._multiply(inner, joint, out, add=False)
-        return out
 
     def attend(self, layer: Attention, joined: torch.Tensor) -> torch.Tensor:
         """See ``Operations``."""
@@ -201,18 +173,10 @@ class ChunkOperations:
         expert_prompt(fed, self._stack(body.down, count), order, starts, outputs, rows_per_pair=1)
         sum_experts(outputs.view(self._rows, active, self._hidden), weights, into)
 
-    def add_gated(self, into: torch.Tensor, value: torch.Tensor, gate: torch.Tensor) -> None:
-        """See ``Operations``."""
-        add_gated(into, value, gate)
-
     def add_normed(self, into: torch.Tensor, value: torch.Tensor, norm: NormWeight) -> None:
         """See ``Operations``; the norm of the sum is made too, and not read."""
         unread = self._halves(NORMED, self._hidden)
         self._norm(into, NormWeight(None, norm.eps), Added(value, norm), unread, None)
-
-    def zeros(self, place: int) -> torch.Tensor:
-        """See ``Operations``."""
-        return self._scratch.view((TOTAL, FED)[place], (self._rows, self._hidden)).zero_()
 
     def _halves(self, name: str, columns: int) -> torch.Tensor:
         return self._scratch.view(name, (self._rows, columns), HALF)

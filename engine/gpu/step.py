@@ -26,7 +26,6 @@ from engine.gpu.names import (
     CHOSEN,
     EXPERT_OUTPUTS,
     EXPERT_WEIGHTS,
-    FED,
     INNER,
     JOINED,
     LOGITS,
@@ -35,19 +34,15 @@ from engine.gpu.names import (
     PLAIN,
     QUERY,
     READ,
-    RESIDUAL,
     ROUTED,
-    ROW_GATE,
-    SEPARATE,
-    TOTAL,
 )
 from engine.gpu.rows import DeviceRows
-from engine.gpu.walk import Added, run_layers
+from engine.gpu.walk import Added, RowLaunches, run_layers
 from engine.gpu.workspace import Workspace
 from engine.models.spec import AttentionSpec, DeltaSpec
 from kernels.delta_step.launch import delta_step
 from kernels.draw.launch import soft_cap
-from kernels.gated.launch import add_gated, gated_step
+from kernels.gated.launch import gated_step
 from kernels.mixture.launch import route, sum_experts
 from kernels.norm.launch import norm_step
 from kernels.packed.weight import DenseWeight
@@ -77,7 +72,7 @@ class Places:
         return self.recurrent.states[:, spec.slot], self.recurrent.tails[:, spec.slot]
 
 
-class StepOperations:
+class StepOperations(RowLaunches[QuantizedRows]):
     """Implements ``engine.gpu.walk.Operations`` for ``rows`` generated rows."""
 
     def __init__(
@@ -88,12 +83,10 @@ class StepOperations:
         facts: DeviceRows,
         rows: int,
     ) -> None:
+        super().__init__(workspace, rows, model.spec.hidden)
         self._model = model
         self._places = places
-        self._scratch = workspace
         self._facts = facts
-        self._rows = rows
-        self._hidden = model.spec.hidden
         self._tables = [table[:rows] for table in facts.tables]
         self._positions = facts.positions[:rows]
         self._slots = facts.slots[:rows]
@@ -116,11 +109,6 @@ class StepOperations:
             soft_cap(logits, spec.logit_cap)
         return logits
 
-    @property
-    def residual(self) -> torch.Tensor:
-        """See ``Operations``."""
-        return self._scratch.view(RESIDUAL, (self._rows, self._hidden))
-
     def normed(
         self, norm: NormWeight, added: Added, *, keeps_floats: bool = False
     ) -> QuantizedRows:
@@ -134,22 +122,6 @@ class StepOperations:
         joined = self._scratch.view(JOINED, (self._rows, joint.columns))
         self._multiply(inner, joint, joined, add=False)
         return joined
-
-    def output(self, inner: QuantizedRows, joint: Joint, into: torch.Tensor) -> None:
-        """See ``Operations``."""
-        self._multiply(inner, joint, into, add=True)
-
-    def separate(self, inner: QuantizedRows, joint: Joint) -> torch.Tensor:
-        """See ``Operations``."""
-        out = self._scratch.view(SEPARATE, (self._rows, joint.columns))
-        self._multiply(inner, joint, out, add=False)
-        return out
-
-    def row_gate(self, inner: QuantizedRows, joint: Joint) -> torch.Tensor:
-        """See ``Operations``."""
-        out = self._scratch.view(ROW_GATE, (self._rows, joint.columns))
-        self._multiply(inner, joint, out, add=False)
-        return out
 
     def attend(self, layer: Attention, joined: torch.Tensor) -> QuantizedRows:
         """See ``Operations``."""
@@ -225,18 +197,10 @@ class StepOperations:
         step_experts(pairs, body.down, chosen, outputs)
         sum_experts(outputs, weights, into)
 
-    def add_gated(self, into: torch.Tensor, value: torch.Tensor, gate: torch.Tensor) -> None:
-        """See ``Operations``."""
-        add_gated(into, value, gate)
-
     def add_normed(self, into: torch.Tensor, value: torch.Tensor, norm: NormWeight) -> None:
         """See ``Operations``; the norm of the sum is made too, and not read."""
         unread = self._scratch.rows(NORMED, self._rows, self._hidden)
         self._norm(into, NormWeight(None, norm.eps), Added(value, norm), unread, None)
-
-    def zeros(self, place: int) -> torch.Tensor:
-        """See ``Operations``."""
-        return self._scratch.view((TOTAL, FED)[place], (self._rows, self._hidden)).zero_()
 
     def _plain(self) -> torch.Tensor:
         return self._scratch.view(PLAIN, (self._rows, self._hidden))

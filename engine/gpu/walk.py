@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import torch
 
@@ -21,6 +22,9 @@ from engine.gpu.layers import (
     Mixture,
     NormWeight,
 )
+from engine.gpu.names import FED, RESIDUAL, ROW_GATE, SEPARATE, TOTAL
+from engine.gpu.workspace import Workspace
+from kernels.gated.launch import add_gated
 
 Inner = TypeVar("Inner")
 """Activations as products take them in: 16-bit numbers in two planes, or bfloat16."""
@@ -84,6 +88,49 @@ class Operations(Protocol[Inner]):
 
     def zeros(self, place: int) -> torch.Tensor:
         """Zeros [rows, hidden] float32, for the sum of branches (place 0) or one branch (1)."""
+
+
+class RowLaunches(ABC, Generic[Inner]):
+    """What both kinds of ``Operations`` do alike; the scratch is the caller's."""
+
+    def __init__(self, scratch: Workspace, rows: int, hidden: int) -> None:
+        self._scratch = scratch
+        self._rows = rows
+        self._hidden = hidden
+
+    @property
+    def residual(self) -> torch.Tensor:
+        """See ``Operations``."""
+        return self._scratch.view(RESIDUAL, (self._rows, self._hidden))
+
+    def output(self, inner: Inner, joint: Joint, into: torch.Tensor) -> None:
+        """See ``Operations``."""
+        self._multiply(inner, joint, into, add=True)
+
+    def separate(self, inner: Inner, joint: Joint) -> torch.Tensor:
+        """See ``Operations``."""
+        return self._alone(inner, joint, SEPARATE)
+
+    def row_gate(self, inner: Inner, joint: Joint) -> torch.Tensor:
+        """See ``Operations``."""
+        return self._alone(inner, joint, ROW_GATE)
+
+    def add_gated(self, into: torch.Tensor, value: torch.Tensor, gate: torch.Tensor) -> None:
+        """See ``Operations``."""
+        add_gated(into, value, gate)
+
+    def zeros(self, place: int) -> torch.Tensor:
+        """See ``Operations``."""
+        return self._scratch.view((TOTAL, FED)[place], (self._rows, self._hidden)).zero_()
+
+    def _alone(self, inner: Inner, joint: Joint, name: str) -> torch.Tensor:
+        out = self._scratch.view(name, (self._rows, joint.columns))
+        self._multiply(inner, joint, out, add=False)
+        return out
+
+    @abstractmethod
+    def _multiply(self, inner: Inner, joint: Joint, out: torch.Tensor, *, add: bool) -> None:
+        """Products side by side, written to ``out`` or added to it."""
 
 
 def run_layers(operations: Operations[Inner], layers: tuple[LayerWeights, ...]) -> Added:
