@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -290,8 +291,9 @@ def _matrix_cut(x: QuantizedRows, weight: PackedWeight, cut: Configuration) -> d
     }
 
 
+@cache
 def layout_constants(layout: PackedLayout) -> dict[str, Any]:
-    """What the kernel is told of a layout."""
+    """What the kernel is told of a layout; only read, for every launch asks."""
     table = bytes(value & 255 for value in layout.table or (0,) * 16)
     words = [int.from_bytes(table[at : at + 4], "little", signed=True) for at in range(0, 16, 4)]
     minimum = layout.minimum
