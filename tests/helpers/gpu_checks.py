@@ -9,7 +9,6 @@ import numpy as np
 import torch
 import triton
 
-from engine.cache.formats import KvFormat
 from engine.checkpoint.source import CheckpointSource
 from engine.models.spec import ExpertsSpec, ModelSpec
 from tests.helpers.gpu_model import GpuSide, chunked
@@ -149,9 +148,6 @@ def same_bits(one: torch.Tensor, two: torch.Tensor) -> bool:
     """Whether two tensors hold the same bytes."""
     flat = [part.contiguous().cpu().view(-1).view(torch.uint8) for part in (one, two)]
     return bool(torch.equal(*flat))
-
-
-FORMATS = (KvFormat.BF16, KvFormat.FP8)
 
 
 def candidates_are_of_the_row(source: CheckpointSource, ids: list[int], device: str) -> None:

@@ -6,8 +6,6 @@ On a processor the kernels run in Triton's interpreter, which whoever imports th
 from __future__ import annotations
 
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Self
 
 import torch
 
@@ -58,17 +56,6 @@ class GpuSide(Side):
         """Free everything; may be repeated."""
         self.stack.close()
         super().close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def chunked(side: GpuSide, lane: Lane, ids: list[int], ends: list[int]) -> torch.Tensor:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 import torch
 
@@ -21,6 +20,7 @@ from engine.memory.ledger import Ledger
 from engine.models import model_spec
 from engine.models.spec import ModelSpec
 from engine.native import NativeRunner, StoredWeights, native_sizes
+from engine.owner import Owner
 from engine.runner import Runner
 from kernels.cpu.library import Library, Pool
 from kernels.cpu.records import Isa
@@ -28,7 +28,7 @@ from kernels.cpu.records import Isa
 RAM = "ram"
 
 
-class Side:
+class Side(Owner):
     """A runner with pages of its own: room for ``lanes`` of ``rows`` rows and a page more."""
 
     def __init__(
@@ -133,17 +133,6 @@ class NativeSide(Side):
         self.weights.close()
         self.pool.close()
         super().close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 Both = TorchSide | NativeSide

@@ -6,8 +6,6 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import torch
 
@@ -24,6 +22,7 @@ from engine.gpu.build import build_gpu_runner
 from engine.memory.ledger import Ledger
 from engine.models import model_spec
 from engine.models.spec import ExpertsSpec, ModelSpec
+from engine.owner import Owner
 from engine.runner import RunnerParts
 
 GPU = "gpu0"
@@ -35,7 +34,7 @@ COMPANY = 4
 """Streams at least: as many as are compared with one alone."""
 
 
-class GpuModel:
+class GpuModel(Owner):
     """A runner with pages and states full of small random numbers; a context manager.
 
     Attributes:
@@ -149,17 +148,6 @@ class GpuModel:
     def close(self) -> None:
         """Free everything."""
         self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def token_bytes(source: CheckpointSource, spec: ModelSpec, depth: int) -> int:
