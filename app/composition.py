@@ -29,7 +29,8 @@ from app.look.icons import Icons
 from app.look.theme import Look, Preference
 from app.memory.connections import MemoryConnections
 from app.panels.notices import model_notice, store_notice
-from app.settings import Settings, SettingsFile, WindowSettings
+from app.settings.file import SettingsFile
+from app.settings.record import Settings, WindowSettings
 from app.widgets.toast import ToastFacts
 from app.window import USUAL, Window, WindowPlace
 from app.workshop import Workshop

@@ -21,7 +21,7 @@ from app.directories import Directories, make_private
 from app.errors import DirectoryInUse, InputInvalid
 from app.link.process import EngineCommand, engine_command
 from app.lock import DirectoryLock, read_owner
-from app.settings import SettingsFile
+from app.settings.file import SettingsFile
 
 if TYPE_CHECKING:
     from app.composition import Application

@@ -28,7 +28,8 @@ from app.errors import InputInvalid
 from app.library.catalogue import ENDING
 from app.link.client import Question
 from app.lock import DirectoryLock
-from app.settings import Settings, SettingsFile
+from app.settings.file import SettingsFile
+from app.settings.record import Settings
 from engine.protocol import MAX_FRAME_BYTES, ChatMessage, Finished, Loaded, Sampling
 
 EXIT_INTERRUPTED: Final = 130

@@ -19,7 +19,7 @@ from app.link.engine_log import EngineLog
 from app.link.events import EngineEvent, LoadWish
 from app.link.mailbox import Mailbox
 from app.link.process import EngineCommand
-from app.settings import Settings
+from app.settings.record import Settings
 from engine.protocol import Loaded, Settled, Welcome
 
 MakeCommand = Callable[[Path], EngineCommand]

@@ -19,7 +19,8 @@ from app.errors import AppError
 from app.library.catalogue import Catalogue
 from app.library.folders import WEIGHTS, is_published, look
 from app.library.loaded import LoadedModel
-from app.settings import Settings, SettingsFile
+from app.settings.file import SettingsFile
+from app.settings.record import Settings
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from app.chat.session_facts import ChatState
 from app.library.loaded import ModelPhase
 from app.look.theme import Preference
 from app.look.tokens import DARK, LIGHT
-from app.settings import SettingsFile
+from app.settings.file import SettingsFile
 from tests.fuzz.window_kills import kill_many
 from tests.helpers.fake_engine import DEFAULT_REPLY, Script
 from tests.helpers.qt import left_of_qt, press, run_for, wait_until

@@ -17,7 +17,7 @@ from app.directories import Directories, directories, make_private
 from app.library.catalogue import STARTER
 from app.library.loaded import ModelPhase, ModelState
 from app.link.process import EngineCommand
-from app.settings import SettingsFile
+from app.settings.file import SettingsFile
 from tests.helpers.fake_engine import Script, fake_command
 from tests.helpers.qt import application, plain_font, press, settle, wait_until
 

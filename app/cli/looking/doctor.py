@@ -25,7 +25,7 @@ from app.cli.output import Output
 from app.directories import Directories
 from app.errors import AppError, gibibytes
 from app.lock import is_alive, read_owner
-from app.settings import SettingsFile
+from app.settings.file import SettingsFile
 from engine.protocol import Welcome
 
 

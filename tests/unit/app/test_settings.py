@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from app.directories import directories, make_private
 from app.errors import DirectoryUnusable, SettingsInvalid
 from app.link.events import LoadWish
-from app.settings import SamplingSettings, Settings, SettingsFile, WindowSettings, to_toml
+from app.settings.file import SettingsFile
+from app.settings.record import Settings, WindowSettings
+from app.settings.sampling import Preset, SamplingSettings
+from app.settings.toml import to_toml
 
 CHANGED = Settings(
     default_model='C:\\models\\"x".gguf',
@@ -23,6 +26,9 @@ CHANGED = Settings(
     states_quota_gb=0.5,
     allow_8bit_kv=True,
     sampling=SamplingSettings(temperature=0.7, top_k=40, seed=2**40),
+    accent="#336699",
+    presets=(Preset(name="kürz", system="Be brief.", sampling=SamplingSettings(top_p=0.5)),),
+    model_presets={"Qwen 3.5 4B": "kürz"},
     window=WindowSettings(x=-5, y=0, width=1200, height=800, maximized=True),
 )
 
