@@ -62,11 +62,13 @@ def _run(places: Directories, command: EngineCommand) -> int:
     from PySide6.QtWidgets import QApplication  # noqa: PLC0415
 
     from app.composition import Application  # noqa: PLC0415
+    from app.language.install import install  # noqa: PLC0415
 
     application = QApplication(["hearth"])
     application.setApplicationName("Hearth")
     application.setDesktopFileName("hearth")
     settings = SettingsFile(places.settings_file)
+    install(application, settings.settings.language)
     command = (*command, *settings.settings.engine_arguments())
     whole = Application(application, places, settings, command)
     sys.excepthook = _hook(whole)
