@@ -51,7 +51,7 @@ class MemoryConnections(QObject):
         page.shown_changed.connect(self._on_seen_changed)
         self._window.minimized.connect(self._on_seen_changed)
         page.head.chat_wanted.connect(self._on_new_wanted)
-        page.head.unload_wanted.connect(self._workshop.model.unload)
+        page.head.action.clicked.connect(self._workshop.model.unload)
         page.kept.table.open_wanted.connect(self._on_open_wanted)
         page.kept.table.pin_wanted.connect(self._on_pin_wanted)
         page.kept.table.delete_wanted.connect(self._on_delete_wanted)
@@ -110,13 +110,13 @@ class MemoryConnections(QObject):
 
     def _on_answering(self, chats: frozenset[int]) -> None:
         self.desk.show_answering(chats)
-        self._window.memory.head.unload.setEnabled(not chats)
+        self._window.memory.head.action.setEnabled(not chats)
         if chats and self._workshop.model.state.phase is ModelPhase.UNLOADED:
             self._workshop.model.try_again()
 
     def _on_model_changed(self, state: ModelState) -> None:
         ready = state.phase is ModelPhase.READY
-        self._window.memory.head.show_unload(state.name if ready else "")
+        self._window.memory.head.offer(state.name if ready else "")
         self._show_tiers()
         if state.facts is not None:
             self.desk.show_name(state.facts.name, state.name)

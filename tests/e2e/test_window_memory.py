@@ -176,8 +176,8 @@ def test_the_model_is_unloaded_and_comes_back_with_the_next_message(
     open_window: OpenWindow, heard: Path
 ) -> None:
     window = at_memory(open_window(Script(states=(KEPT,), heard=str(heard))))
-    window.window.memory.head.unload.click()
-    wait_until(window.window.memory.head.unload.isHidden)
+    window.window.memory.head.action.click()
+    wait_until(window.window.memory.head.action.isHidden)
     assert window.model().phase is ModelPhase.UNLOADED
     run_for(0.1)
     assert notice(window).facts.title == "SmolLM2 135M Instruct is not loaded"

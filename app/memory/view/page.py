@@ -11,14 +11,15 @@ from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
+from app.language.words import tr
 from app.look.icons import Icons
 from app.look.theme import Look
 from app.memory.model import MemoryView
 from app.memory.rows import Column, count_words, filtered_rows, sorted_rows
 from app.memory.view.kept_list import KeptList
 from app.memory.view.kept_model import COLUMNS
-from app.memory.view.page_head import PageHead
 from app.memory.view.pool_card import PoolCard
+from app.pages.head import HeadAction, PageHead
 
 PADDING: Final = 24
 TOP: Final = 18
@@ -44,7 +45,13 @@ class MemoryPage(QWidget):
         self._view = MemoryView()
         self._sort = Column.WHERE
         self._falling = False
-        self.head = PageHead(look, icons, self)
+        self.head = PageHead(
+            look,
+            icons,
+            self,
+            tr("Memory"),
+            HeadAction("eject", tr("Unload the model"), tr("Gives its memory back; chats stay")),
+        )
         self._scroll = QScrollArea(self)
         self._ground = QWidget()
         self._scroll.setWidget(self._ground)

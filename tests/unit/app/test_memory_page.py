@@ -328,13 +328,13 @@ def test_the_page_tells_when_it_can_be_seen(stage: Stage) -> None:
 
 def test_unloading_is_offered_only_while_a_model_is_loaded(page: MemoryPage) -> None:
     wanted: list[bool] = []
-    page.head.unload_wanted.connect(lambda: wanted.append(True))
-    assert page.head.unload.isHidden()
-    page.head.show_unload("Gemma")
-    assert not page.head.unload.isHidden()
-    page.head.unload.click()
-    page.head.show_unload("")
-    assert page.head.unload.isHidden() and wanted == [True]
+    page.head.action.clicked.connect(lambda: wanted.append(True))
+    assert page.head.action.isHidden()
+    page.head.offer("Gemma")
+    assert not page.head.action.isHidden()
+    page.head.action.click()
+    page.head.offer("")
+    assert page.head.action.isHidden() and wanted == [True]
 
 
 def test_light_and_dark_paint_the_page_in_their_own_colours(stage: Stage, page: MemoryPage) -> None:

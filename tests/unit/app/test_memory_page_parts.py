@@ -216,7 +216,7 @@ def window() -> Iterator[Window]:
     made.resize(1280, 800)
     made.show()
     made.memory.show_view(memory_view(_told(), 1000.0))
-    made.memory.head.show_unload("Gemma")
+    made.memory.head.offer("Gemma")
     made.show_memory(True)
     settle()
     yield made
@@ -257,8 +257,8 @@ def _text(widget: QWidget) -> str:
 
 def test_tab_goes_through_the_page_from_its_head_to_its_rows(window: Window) -> None:
     page = window.memory
-    page.head.unload.setFocus()
-    seen = [page.head.unload]
+    page.head.action.setFocus()
+    seen = [page.head.action]
     for _ in range(3):
         window.focusNextChild()
         seen.append(window.focusWidget())  # type: ignore[arg-type]

@@ -1,13 +1,15 @@
-"""The row over the page: its name, what can be done, the sidebar's buttons while that is shut."""
+"""The row over a page: its name, what can be done there, and buttons of the closed sidebar."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QPushButton, QWidget
 
+from app.language.words import tr
 from app.look.icons import Icons
 from app.look.theme import Look, Role
 from app.widgets.icon_button import IconButton
@@ -16,32 +18,46 @@ SIDE: Final = 24
 BUTTON_HEIGHT: Final = 34
 
 
+@dataclass(frozen=True, slots=True)
+class HeadAction:
+    """What the button at the end says; ``hint`` is its tooltip."""
+
+    icon: str
+    text: str
+    hint: str = ""
+
+
+NOTHING: Final = HeadAction("more", "")
+
+
 class PageHead(QWidget):
-    """Emits ``sidebar_wanted``, ``chat_wanted`` and ``unload_wanted`` from its buttons.
+    """Emits ``sidebar_wanted`` and ``chat_wanted`` from the sidebar's buttons.
 
     Attributes:
-        unload: gives the model's memory back; only there while a model is loaded.
+        action: the button at the end, there while something is offered.
     """
 
     sidebar_wanted = Signal()
     chat_wanted = Signal()
-    unload_wanted = Signal()
 
-    def __init__(self, look: Look, icons: Icons, parent: QWidget) -> None:
+    def __init__(
+        self,
+        look: Look,
+        icons: Icons,
+        parent: QWidget,
+        title: str,
+        action: HeadAction = NOTHING,
+    ) -> None:
         super().__init__(parent)
         self._look = look
         self._icons = icons
-        self._sidebar = IconButton(look, icons, "sidebar", "Show the sidebar (Ctrl+B)", self)
-        self._new_chat = IconButton(look, icons, "edit", "New chat (Ctrl+N)", self)
+        self._title = title
+        self._facts = action
+        self._sidebar = IconButton(look, icons, "sidebar", tr("Show the sidebar (Ctrl+B)"), self)
+        self._new_chat = IconButton(look, icons, "edit", tr("New chat (Ctrl+N)"), self)
         self._sidebar.clicked.connect(self.sidebar_wanted)
         self._new_chat.clicked.connect(self.chat_wanted)
-        # A blank before the word keeps it apart from the icon.
-        self.unload = QPushButton(" Unload the model", self)
-        self.unload.setAccessibleName("Unload the model")
-        self.unload.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.unload.setToolTip("Gives its memory back; chats stay")
-        self.unload.clicked.connect(self.unload_wanted)
-        self.unload.hide()
+        self.action = self._button(action)
         self.show_sidebar_buttons(shown=False)
         look.changed.connect(self._on_look_changed)
         self._on_look_changed()
@@ -52,10 +68,10 @@ class PageHead(QWidget):
         self._new_chat.setVisible(shown)
         self._arrange()
 
-    def show_unload(self, name: str) -> None:
-        """Offer to unload the model ``name``; nothing is offered without one."""
-        self.unload.setVisible(bool(name))
-        self.unload.setAccessibleDescription(name)
+    def offer(self, description: str) -> None:
+        """Show the button, for what ``description`` names; hide it where that is empty."""
+        self.action.setVisible(bool(description))
+        self.action.setAccessibleDescription(description)
         self._arrange()
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
@@ -71,7 +87,16 @@ class PageHead(QWidget):
         painter.setFont(theme.font(Role.PAGE))
         painter.setPen(theme.color("text"))
         box = QRectF(self._left(), 0, self.width(), self.height() - 1)
-        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, "Memory")
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, self._title)
+
+    def _button(self, action: HeadAction) -> QPushButton:
+        # A blank before the word keeps it apart from the icon.
+        button = QPushButton(f" {action.text}", self)
+        button.setAccessibleName(action.text)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.setToolTip(action.hint)
+        button.hide()
+        return button
 
     def _left(self) -> int:
         theme = self._look.theme
@@ -85,17 +110,18 @@ class PageHead(QWidget):
         self._sidebar.move(theme.px(12), y)
         self._new_chat.move(theme.px(12 + 8) + self._sidebar.width(), y)
         tall = theme.px(BUTTON_HEIGHT)
-        self.unload.resize(self.unload.sizeHint().width(), tall)
-        left = self.width() - theme.px(SIDE) - self.unload.width()
-        self.unload.move(left, (self.height() - 1 - tall) // 2)
+        self.action.resize(self.action.sizeHint().width(), tall)
+        left = self.width() - theme.px(SIDE) - self.action.width()
+        self.action.move(left, (self.height() - 1 - tall) // 2)
 
     def _on_look_changed(self, _theme: object = None) -> None:
         theme = self._look.theme
         size = theme.px(18)
-        ratio = self.devicePixelRatioF()
-        icon = self._icons.pixmap("eject", size, theme.tokens.text, ratio)
-        self.unload.setIcon(QIcon(icon))
-        self.unload.setIconSize(QSize(size, size))
-        self.unload.setFont(theme.font(Role.STRONG))
+        icon = self._icons.pixmap(
+            self._facts.icon, size, theme.tokens.text, self.devicePixelRatioF()
+        )
+        self.action.setIcon(QIcon(icon))
+        self.action.setIconSize(QSize(size, size))
+        self.action.setFont(theme.font(Role.STRONG))
         self._arrange()
         self.update()
