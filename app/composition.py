@@ -28,6 +28,7 @@ from app.link.process import EngineCommand
 from app.look.icons import Icons
 from app.look.theme import Look, Preference
 from app.memory.connections import MemoryConnections
+from app.pages.names import PageName
 from app.panels.notices import model_notice, store_notice
 from app.settings.file import SettingsFile
 from app.settings.record import Settings, WindowSettings
@@ -119,6 +120,7 @@ class Application(QObject):
         window.sidebar.new_wanted.connect(self._new_chat)
         window.bar.chat_wanted.connect(self._new_chat)
         window.sidebar.chosen.connect(self._on_chosen)
+        window.sidebar.page_wanted.connect(self._on_page_wanted)
         window.sidebar.delete_wanted.connect(chats.trash)
         chats.listed.connect(window.sidebar.show_entries)
         chats.answering.connect(window.sidebar.show_answering)
@@ -131,8 +133,12 @@ class Application(QObject):
             window.page.show_notice(store_notice(sentence))
 
     def _on_chosen(self, chat: int) -> None:
-        self.window.show_memory(False)
+        self.window.show_page(PageName.CHAT)
         self.workshop.chats.open(chat)
+        self.window.close_overlay()
+
+    def _on_page_wanted(self, name: PageName) -> None:
+        self.window.show_page(name)
         self.window.close_overlay()
 
     def _on_trashed(self, entry: ConversationEntry) -> None:
@@ -219,16 +225,16 @@ class Application(QObject):
             Action("view.composer", "Write a message", ("Shift+Esc",), self._write),
             Action("view.chat", "Show the chat", ("Ctrl+1",), self._write),
             Action("view.memory", "Show the memory", ("Ctrl+4",),
-                   lambda: self.window.show_memory(True)),
+                   lambda: self.window.show_page(PageName.MEMORY)),
             Action("app.close", "Close the window", ("Ctrl+W", "Ctrl+Q"), self._close_window),
         )  # fmt: skip
 
     def _new_chat(self) -> None:
-        self.window.show_memory(False)
+        self.window.show_page(PageName.CHAT)
         self.workshop.chats.new()
 
     def _write(self) -> None:
-        self.window.show_memory(False)
+        self.window.show_page(PageName.CHAT)
         self.window.page.composer.setFocus()
 
     def _trash(self) -> None:
@@ -239,8 +245,8 @@ class Application(QObject):
     def _escape(self) -> None:
         if self.window.close_overlay():
             return
-        if self.window.shows_memory:
-            self.window.show_memory(False)
+        if self.window.shown is not PageName.CHAT:
+            self.window.show_page(PageName.CHAT)
         else:
             self.window.page.stop()
 

@@ -13,6 +13,8 @@ from app.chat.page import ChatPage
 from app.look.icons import Icons
 from app.look.theme import Look
 from app.memory.view.page import MemoryPage
+from app.pages.names import PageName
+from app.pages.page import FullPage
 from app.panels.modelbar import ModelBar
 from app.panels.sidebar import Sidebar
 from app.widgets.toast import Toast
@@ -40,7 +42,7 @@ class Window(QWidget):
 
     Attributes:
         page, bar: of the chat.
-        memory: the page that may be shown instead of them.
+        memory: the page of the engine's memory; ``add_page`` adds others.
     """
 
     closing = Signal()
@@ -57,11 +59,12 @@ class Window(QWidget):
         self.page = ChatPage(look, icons, self)
         self.bar = ModelBar(look, icons, self)
         self.memory = MemoryPage(look, icons, self)
-        self.memory.hide()
+        self._pages: dict[PageName, MemoryPage | FullPage] = {}
+        self._shown = PageName.CHAT
         self.sidebar = Sidebar(look, icons, self)
         self.toast = Toast(look, icons, self)
         self.bar.sidebar_wanted.connect(self.toggle_sidebar)
-        self.memory.head.sidebar_wanted.connect(self.toggle_sidebar)
+        self.add_page(PageName.MEMORY, self.memory)
         self.sidebar.close_wanted.connect(self.toggle_sidebar)
         look.changed.connect(self._on_look_changed)
         for before, after in (
@@ -103,19 +106,29 @@ class Window(QWidget):
         self._arrange()
 
     @property
-    def shows_memory(self) -> bool:
-        """Whether the memory page is shown, not the chat."""
-        return self.memory.isVisibleTo(self)
+    def shown(self) -> PageName:
+        """The page that is shown."""
+        return self._shown
 
-    def show_memory(self, shown: bool) -> None:
-        """Show the memory page in place of the chat, or the chat again."""
-        self.sidebar.show_memory(shown)
-        if shown == self.shows_memory:
+    def add_page(self, name: PageName, page: MemoryPage | FullPage) -> None:
+        """Take a page in, a child of this window; it is hidden until ``show_page``."""
+        page.hide()
+        page.head.sidebar_wanted.connect(self.toggle_sidebar)
+        self._pages[name] = page
+        self._arrange()
+
+    def show_page(self, name: PageName) -> None:
+        """Show a page in place of the one that is shown."""
+        self.sidebar.show_page(name)
+        if name is self._shown:
             return
-        self.memory.setVisible(shown)
-        self.page.setVisible(not shown)
-        self.bar.setVisible(not shown)
-        (self.memory if shown else self.page.composer).setFocus()
+        self._shown = name
+        for other, page in self._pages.items():
+            page.setVisible(other is name)
+        chat = name is PageName.CHAT
+        self.page.setVisible(chat)
+        self.bar.setVisible(chat)
+        (self.page.composer if chat else self._pages[name]).setFocus()
 
     def close_overlay(self) -> bool:
         """Hide a sidebar that lies over the page; whether there was one."""
@@ -153,11 +166,12 @@ class Window(QWidget):
         self.sidebar.setVisible(beside or self._sidebar_over)
         self.sidebar.raise_()
         self.bar.show_sidebar_buttons(shown=not beside)
-        self.memory.head.show_sidebar_buttons(shown=not beside)
         self.bar.setGeometry(left, 0, self.width() - left, self.bar.height())
         top = self.bar.height()
         self.page.setGeometry(left, top, self.width() - left, self.height() - top)
-        self.memory.setGeometry(left, 0, self.width() - left, self.height())
+        for page in self._pages.values():
+            page.head.show_sidebar_buttons(shown=not beside)
+            page.setGeometry(left, 0, self.width() - left, self.height())
         self.toast.place()
 
     def _on_look_changed(self, _theme: object) -> None:

@@ -15,6 +15,7 @@ from app.look.theme import Look
 from app.memory.desk import MemoryDesk
 from app.memory.model import MemoryView, tiers_of
 from app.memory.rows import KeptRow, KnownChat, delete_question
+from app.pages.names import PageName
 from app.panels.question import Question, QuestionFacts
 from app.widgets.toast import ToastFacts
 from app.window import Window
@@ -56,7 +57,6 @@ class MemoryConnections(QObject):
         page.kept.table.pin_wanted.connect(self._on_pin_wanted)
         page.kept.table.delete_wanted.connect(self._on_delete_wanted)
         page.kept.clear.clicked.connect(self._on_clear_wanted)
-        self._window.sidebar.memory_wanted.connect(self._on_memory_wanted)
 
     # What is told --------------------------------------------------------------------------------
 
@@ -128,17 +128,13 @@ class MemoryConnections(QObject):
 
     # What is wanted ------------------------------------------------------------------------------
 
-    def _on_memory_wanted(self) -> None:
-        self._window.show_memory(True)
-        self._window.close_overlay()
-
     def _on_new_wanted(self) -> None:
-        self._window.show_memory(False)
+        self._window.show_page(PageName.CHAT)
         self._workshop.chats.new()
 
     def _on_open_wanted(self, row: KeptRow) -> None:
         if row.chat is not None:
-            self._window.show_memory(False)
+            self._window.show_page(PageName.CHAT)
             self._workshop.chats.open(row.chat)
 
     def _on_pin_wanted(self, row: KeptRow) -> None:

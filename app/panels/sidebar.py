@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
+from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QPointF, QRectF, Qt, Signal
@@ -21,8 +22,10 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QListView, QMenu, QWidget
 
 from app.chat.storage.conversations import ConversationEntry
+from app.language.words import tr
 from app.look.icons import Icons
 from app.look.theme import Look, Role
+from app.pages.names import PageName
 from app.panels.chat_list import ChatListModel, ChatRowDelegate, ListRole
 from app.panels.dates import group_by_date
 from app.panels.nav_button import HEIGHT, NavButton
@@ -60,12 +63,12 @@ class Sidebar(QWidget):
     """Chats at the left. Signals carry the id of a chat.
 
     Attributes:
-        memory: leads to the memory page; checked while that is shown.
+        memory, settings: lead to their pages; checked while those are shown.
     """
 
     new_wanted = Signal()
     close_wanted = Signal()
-    memory_wanted = Signal()
+    page_wanted = Signal(object)
     chosen = Signal(int)
     delete_wanted = Signal(int)
 
@@ -80,10 +83,14 @@ class Sidebar(QWidget):
         self._new.clicked.connect(self.new_wanted)
         self._model = ChatListModel(self)
         self._list = self._make_list()
-        self.memory = NavButton(look, icons, self, icon="layers", text="Memory")
-        self.memory.clicked.connect(self.memory_wanted)
+        self.memory = NavButton(look, icons, self, icon="layers", text=tr("Memory"))
+        self.settings = NavButton(look, icons, self, icon="sliders", text=tr("Settings"))
+        self._foot = {PageName.MEMORY: self.memory, PageName.SETTINGS: self.settings}
+        for name, button in self._foot.items():
+            button.clicked.connect(partial(self.page_wanted.emit, name))
         self._current: int | None = None
         self._answering = False
+        self._shows_chat = True
         look.changed.connect(self._on_look_changed)
         self._on_look_changed()
 
@@ -97,9 +104,11 @@ class Sidebar(QWidget):
         self._current = chat
         self._select_current()
 
-    def show_memory(self, shown: bool) -> None:
-        """Mark the memory page as the one that is shown, or the current chat again."""
-        self.memory.setChecked(shown)
+    def show_page(self, name: PageName) -> None:
+        """Mark the page that is shown; the current chat where that is the chat's."""
+        for own, button in self._foot.items():
+            button.setChecked(own is name)
+        self._shows_chat = name is PageName.CHAT
         self._select_current()
 
     def show_answering(self, chats: frozenset[int]) -> None:
@@ -147,11 +156,14 @@ class Sidebar(QWidget):
         top = head - 2 + theme.px(36)
         foot = self._foot_top()
         self._list.setGeometry(side, top, self.width() - 1 - side, max(0, foot - top))
-        self.memory.setGeometry(side, foot + 1 + side, right - side, theme.px(HEIGHT))
+        y = foot + 1 + side
+        for button in self._foot.values():
+            button.setGeometry(side, y, right - side, theme.px(HEIGHT))
+            y += theme.px(HEIGHT)
 
     def _foot_top(self) -> int:
         theme = self._look.theme
-        return self.height() - theme.px(HEIGHT) - 2 * theme.px(8) - 1
+        return self.height() - len(self._foot) * theme.px(HEIGHT) - 2 * theme.px(8) - 1
 
     def _make_list(self) -> ChatListView:
         view = ChatListView(self)
@@ -185,7 +197,7 @@ class Sidebar(QWidget):
         menu.popup(self._list.viewport().mapToGlobal(box.bottomRight() - QPoint(box.height(), 0)))
 
     def _select_current(self) -> None:
-        index = self._model.index_of(None if self.memory.isChecked() else self._current)
+        index = self._model.index_of(self._current if self._shows_chat else None)
         selection = self._list.selectionModel()
         if index.isValid():
             flag = QItemSelectionModel.SelectionFlag.ClearAndSelect

@@ -13,6 +13,7 @@ from app.link.process import engine_command
 from app.memory.cards import Card, Mark
 from app.memory.desk import MemoryDesk
 from app.memory.rows import KeptRow
+from app.pages.names import PageName
 from tests.helpers.models import smol_path
 from tests.helpers.qt import left_of_qt, wait_until
 from tests.helpers.window import TestWindow
@@ -57,7 +58,7 @@ def test_a_chat_is_in_memory_then_on_disk_then_text_and_every_figure_adds_up(
     window.write(STORY)
     wait_until(lambda: not window.idle())
     wait_until(window.idle, LIMIT_S)
-    window.window.show_memory(True)
+    window.window.show_page(PageName.MEMORY)
     wait_until(lambda: len(desk(window).view.cards) == 2, LIMIT_S)
     wait_until(lambda: row(window).where == "In memory", LIMIT_S)
     ram = card(window, "RAM")

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 from app.chat.blocks.inline_error import InlineError
 from app.library.loaded import ModelPhase
 from app.link.events import OnMessage
+from app.pages.names import PageName
 from app.panels.chat_list import ChatListModel, ListRole
 from app.panels.question import Question
 from engine.protocol import ChatTier, StateFacts
@@ -86,25 +87,31 @@ def marks(window: TestWindow) -> list[tuple[str, str]]:
     ]
 
 
+def shown(window: TestWindow) -> PageName:
+    """The page that is shown at this moment."""
+    return window.window.shown
+
+
 def test_the_page_takes_the_chats_place_and_esc_or_a_chat_gives_it_back(
     open_window: OpenWindow,
 ) -> None:
     window = at_memory(open_window(Script(states=(KEPT,))))
     frame = window.window
-    assert frame.shows_memory and not window.page.isVisible() and not frame.bar.isVisible()
+    assert shown(window) is PageName.MEMORY
+    assert not window.page.isVisible() and not frame.bar.isVisible()
     assert frame.sidebar.memory.isChecked()
     assert [card.accessibleName() for card in frame.memory.cards] == ["RAM", "Disk"]
     act(window, "chat.stop")
-    assert not frame.shows_memory and window.page.isVisible()
+    assert shown(window) is PageName.CHAT and window.page.isVisible()
     assert not frame.sidebar.memory.isChecked()
     act(window, "view.memory")
-    assert frame.shows_memory
+    assert shown(window) is PageName.MEMORY
     frame.sidebar.chosen.emit(1)
-    assert not frame.shows_memory
+    assert shown(window) is PageName.CHAT
     act(window, "view.memory")
     table = frame.memory.kept.table
     table.open_wanted.emit(table.kept.rows[0])
-    assert not frame.shows_memory
+    assert shown(window) is PageName.CHAT
 
 
 def test_a_chat_is_pinned_at_once_and_deleted_after_one_question(
@@ -182,7 +189,7 @@ def test_the_model_is_unloaded_and_comes_back_with_the_next_message(
     run_for(0.1)
     assert notice(window).facts.title == "SmolLM2 135M Instruct is not loaded"
     assert marks(window)[0][0] == "disk"
-    window.window.show_memory(False)
+    window.window.show_page(PageName.CHAT)
     window.ask("And of Spain?")
     assert window.model().phase is ModelPhase.READY and window.page.notice is None
     assert len(told(heard, "Load")) == 2
@@ -264,8 +271,8 @@ def test_nothing_is_asked_of_the_engine_while_the_page_cannot_be_seen(
     wait_until(lambda: len(asked) >= 3)
     ways: dict[str, tuple[Callable[[], None], Callable[[], None]]] = {
         "another page": (
-            lambda: window.window.show_memory(False),
-            lambda: window.window.show_memory(True),
+            lambda: window.window.show_page(PageName.CHAT),
+            lambda: window.window.show_page(PageName.MEMORY),
         ),
         "minimized": (window.window.showMinimized, window.window.showNormal),
     }

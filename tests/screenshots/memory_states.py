@@ -15,6 +15,7 @@ from app.directories import directories, make_private
 from app.library.catalogue import STARTER
 from app.library.loaded import ModelPhase
 from app.look.theme import Preference
+from app.pages.names import PageName
 from engine.protocol import ChatTier, MeasuredMemory, PlanLine, PoolFacts, StateFacts, Tier, Timings
 from tests.helpers.fake_engine import Script
 from tests.helpers.qt import application, hover, press, run_for, wait_until
@@ -155,7 +156,7 @@ def script(entries: tuple[ConversationEntry, ...], *, gpu: bool, **more: object)
 def _at_memory(folder: Path, *, gpu: bool = False, **more: object) -> TestWindow:
     made = _open(folder, script(filled(folder), gpu=gpu, **more))
     wait_until(lambda: made.idle() and made.model().phase is ModelPhase.READY)
-    made.window.show_memory(True)
+    made.window.show_page(PageName.MEMORY)
     desk = made.whole.memory.desk if made.whole.memory is not None else None
     wait_until(lambda: desk is not None and len(desk.view.cards) > 1 and bool(desk.view.rows))
     run_for(0.2)
@@ -202,7 +203,7 @@ def _memory_compact(folder: Path) -> TestWindow:
 def _memory_empty(folder: Path) -> TestWindow:
     made = _open(folder, Script(pools=(RAM_ALONE,), plan=RAM_PLAN))
     wait_until(lambda: made.idle() and made.model().phase is ModelPhase.READY)
-    made.window.show_memory(True)
+    made.window.show_page(PageName.MEMORY)
     run_for(0.4)
     return made
 

@@ -19,6 +19,7 @@ from app.look.icons import Icons
 from app.look.theme import Look, Preference
 from app.memory.cards import Mark
 from app.memory.model import Told, memory_view
+from app.pages.names import PageName
 from app.panels.chat_list import ChatListModel, ListRole
 from app.panels.dates import DateGroup
 from app.panels.notices import context_words, model_notice
@@ -217,7 +218,7 @@ def window() -> Iterator[Window]:
     made.show()
     made.memory.show_view(memory_view(_told(), 1000.0))
     made.memory.head.offer("Gemma")
-    made.show_memory(True)
+    made.show_page(PageName.MEMORY)
     settle()
     yield made
     made.close()
@@ -239,7 +240,7 @@ def test_the_page_lies_where_the_chat_was_at_every_width(window: Window) -> None
         left = window.sidebar.width() if window.sidebar.isVisible() else 0
         assert window.memory.geometry().getRect() == (left, 0, width - left, 600)
     assert window.memory.head.findChild(QAbstractButton) is not None
-    window.show_memory(False)
+    window.show_page(PageName.CHAT)
     assert window.bar.isVisible() and window.page.isVisible() and not window.memory.isVisible()
 
 
