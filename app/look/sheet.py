@@ -11,7 +11,8 @@ from app.look.tokens import Tokens
 
 def style_sheet(tokens: Tokens, scale: float) -> str:
     """Return the style sheet of ``tokens`` with every length multiplied by ``scale``."""
-    return "\n".join((_buttons(tokens, scale), _floating(tokens, scale), _scrolling(tokens, scale)))
+    parts = (_buttons, _fields, _floating, _scrolling)
+    return "\n".join(part(tokens, scale) for part in parts)
 
 
 def _buttons(t: Tokens, scale: float) -> str:
@@ -38,6 +39,26 @@ QPushButton[kind="danger"]:pressed {{ background: {t.pressed}; }}
 QPushButton[kind="flat"] {{ background: transparent; }}
 QPushButton[kind="flat"]:hover {{ background: {t.hover}; }}
 QPushButton[kind="flat"]:pressed {{ background: {t.pressed}; }}
+"""
+
+
+def _fields(t: Tokens, scale: float) -> str:
+    radius, side = round(8 * scale), round(10 * scale)
+    kinds = ("QComboBox", "QDoubleSpinBox", 'QLineEdit[kind="field"]')
+    return f"""
+{", ".join(kinds)} {{
+    background: {t.surface}; color: {t.text}; border: 1px solid {t.control};
+    border-radius: {radius}px; padding: 0 {side}px;
+}}
+{", ".join(f"{kind}:focus" for kind in kinds)} {{
+    border: 2px solid {t.focus}; padding: 0 {side - 1}px;
+}}
+{", ".join(f"{kind}:disabled" for kind in kinds)} {{ color: {t.disabled}; background: {t.sunken}; }}
+QComboBox::drop-down {{ border: none; width: {round(24 * scale)}px; }}
+QComboBox QAbstractItemView {{
+    background: {t.surface}; color: {t.text}; border: 1px solid {t.line_strong};
+    selection-background-color: {t.hover}; selection-color: {t.text};
+}}
 """
 
 
