@@ -6,15 +6,14 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, NoReturn
+from typing import Literal, NoReturn
 
 from app.cli import values
 from app.cli.planning.sizes import gpu
 from app.errors import InputInvalid
+from app.machine.version import VERSION
 from app.text import whole_characters
 from engine.protocol import GpuFacts, KvWish
-
-VERSION: Final = "0.1.0"
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,11 @@ QComboBox QAbstractItemView {{
 def _floating(t: Tokens, scale: float) -> str:
     return f"""
 QDialog[layer="surface"] {{ background: {t.surface}; }}
+QPlainTextEdit[layer="sunken"] {{
+    background: {t.sunken}; color: {t.text}; border: 1px solid {t.line};
+    border-radius: {round(10 * scale)}px; padding: {round(8 * scale)}px;
+}}
+QPlainTextEdit[layer="sunken"]:focus {{ border: 2px solid {t.focus}; }}
 QLabel[tone="quiet"] {{ color: {t.text2}; }}
 QLineEdit[kind="bare"] {{ background: transparent; border: none; }}
 QToolTip {{

@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QPalette
 from PySide6.QtWidgets import QApplication
 
+from app.look.accent import with_accent
 from app.look.sheet import style_sheet
 from app.look.tokens import DARK, LIGHT, Tokens
 
@@ -120,8 +121,10 @@ class Look(QObject):
         font: QFont | None = None,
         *,
         zoom: float = 1.0,
+        accent: str | None = None,
     ) -> None:
         super().__init__(application)
+        self._accent = accent
         self._application = application
         self._zoom = zoom
         self._preference = preference
@@ -138,6 +141,16 @@ class Look(QObject):
         """Follow the system, or stay light or dark."""
         self._preference = preference
         self._tell_system()
+        self._renew()
+
+    def magnify(self, zoom: float) -> None:
+        """Multiply every size by ``zoom``."""
+        self._zoom = zoom
+        self._renew()
+
+    def colour(self, accent: str | None) -> None:
+        """Take another accent, "#rrggbb"; None is ember."""
+        self._accent = accent
         self._renew()
 
     def _on_scheme_changed(self, scheme: Qt.ColorScheme) -> None:
@@ -164,9 +177,10 @@ class Look(QObject):
     def _resolve(self) -> Theme:
         follow = self._preference is Preference.SYSTEM
         dark = self._system_dark if follow else self._preference is Preference.DARK
+        tokens = DARK if dark else LIGHT
         info = QFontInfo(self._font)
         return Theme(
-            tokens=DARK if dark else LIGHT,
+            tokens=tokens if self._accent is None else with_accent(tokens, self._accent),
             family=self._font.family(),
             mono_family=_mono_family(),
             scale=self._zoom * info.pixelSize() / SYSTEM_FONT_PX,

@@ -62,8 +62,7 @@ class ChatListView(QListView):
 class Sidebar(QWidget):
     """Chats at the left. Signals carry the id of a chat.
 
-    Attributes:
-        memory, settings: lead to their pages; checked while those are shown.
+    ``page_wanted`` carries a PageName.
     """
 
     new_wanted = Signal()
@@ -83,9 +82,10 @@ class Sidebar(QWidget):
         self._new.clicked.connect(self.new_wanted)
         self._model = ChatListModel(self)
         self._list = self._make_list()
-        self.memory = NavButton(look, icons, self, icon="layers", text=tr("Memory"))
-        self.settings = NavButton(look, icons, self, icon="sliders", text=tr("Settings"))
-        self._foot = {PageName.MEMORY: self.memory, PageName.SETTINGS: self.settings}
+        self._foot = {
+            PageName.MEMORY: NavButton(look, icons, self, icon="layers", text=tr("Memory")),
+            PageName.SETTINGS: NavButton(look, icons, self, icon="sliders", text=tr("Settings")),
+        }
         for name, button in self._foot.items():
             button.clicked.connect(partial(self.page_wanted.emit, name))
         self._current: int | None = None
@@ -93,6 +93,11 @@ class Sidebar(QWidget):
         self._shows_chat = True
         look.changed.connect(self._on_look_changed)
         self._on_look_changed()
+
+    @property
+    def memory(self) -> NavButton:
+        """Leads to the memory page; checked while that is shown."""
+        return self._foot[PageName.MEMORY]
 
     def show_entries(self, entries: tuple[ConversationEntry, ...]) -> None:
         """Show the chats, newest first."""

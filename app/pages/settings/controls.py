@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Final
 
 from PySide6.QtCore import QPointF, Qt, Signal
@@ -35,9 +36,9 @@ class Control(QWidget):
 
     changed = Signal(object)
 
+    @abstractmethod
     def show_value(self, value: object) -> None:
         """Show ``value``."""
-        raise NotImplementedError
 
     def hold(self, part: QWidget, name: str) -> None:
         """Fill this with ``part``, which takes the keyboard and the name."""
@@ -48,7 +49,7 @@ class Control(QWidget):
         row.addWidget(part)
 
 
-class _Box(QComboBox):
+class ListBox(QComboBox):
     """A list that is not changed by a wheel that only scrolls the page."""
 
     def __init__(self, look: Look, icons: Icons, parent: QWidget) -> None:
@@ -92,7 +93,7 @@ class ChoiceControl(Control):
         parent: QWidget,
     ) -> None:
         super().__init__(parent)
-        self._box = _Box(look, icons, self)
+        self._box = ListBox(look, icons, self)
         self._box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._values = [value for value, _ in options]
         for _, words in options:

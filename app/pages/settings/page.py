@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 import msgspec
 from PySide6.QtCore import QLocale, Qt, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from app.language.install import languages
@@ -35,10 +37,13 @@ class SettingsPage(FullPage):
     changed = Signal(object)
     wanted = Signal(object)
 
-    def __init__(self, look: Look, icons: Icons, parent: QWidget) -> None:
+    def __init__(
+        self, look: Look, icons: Icons, read: Callable[[], Settings], parent: QWidget
+    ) -> None:
+        """Make the page; ``read`` gives the settings as they are, for others set some too."""
         super().__init__(look, icons, tr("Settings"), parent)
         self._icons = icons
-        self._settings = Settings()
+        self._read = read
         self._headings: list[QLabel] = []
         self._parts: list[QWidget] = []
         self.controls: dict[str, Control | FolderControl] = {}
@@ -55,11 +60,16 @@ class SettingsPage(FullPage):
         self._restyle()
         self.setFocusProxy(self.controls["theme"])
 
-    def show_settings(self, settings: Settings) -> None:
-        """Show ``settings``."""
-        self._settings = settings
+    def refresh(self) -> None:
+        """Show the settings as they are."""
+        settings = self._read()
         for name, control in self.controls.items():
             control.show_value(getattr(settings, name))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """What is set now, whoever set it."""
+        super().showEvent(event)
+        self.refresh()
 
     def _field(self, field: Field, card: QWidget) -> SettingsRow:
         control = control_for(field, self._look, self._icons, card)
@@ -88,12 +98,11 @@ class SettingsPage(FullPage):
         changes = {name: value}
         try:
             # Read back as the file would be, so that what cannot be kept is never shown as set.
-            table = msgspec.to_builtins(msgspec.structs.replace(self._settings, **changes))
+            table = msgspec.to_builtins(msgspec.structs.replace(self._read(), **changes))
             settings = msgspec.convert(table, Settings)
         except msgspec.ValidationError:
-            self.show_settings(self._settings)
+            self.refresh()
             return
-        self._settings = settings
         self.changed.emit(settings)
 
     def _add_heading(self, text: str) -> None:

@@ -11,15 +11,6 @@ import pytest
 
 from app.cli.ask import per_second
 from app.cli.looking.bench import Speed, computes_on_gpu, speed
-from app.cli.looking.doctor import (
-    DoctorReport,
-    EngineReport,
-    StatesFolder,
-    lines,
-    redacted,
-    states_folder,
-)
-from app.cli.looking.machine import Disk, Machine, disk, display, processor
 from app.cli.looking.peer import Peer, PeerFailed, PeerTask, find_peer
 from app.cli.main import main
 from app.cli.options import AskOptions, BenchOptions, WindowOptions, parse
@@ -27,6 +18,15 @@ from app.cli.output import Output, OutputClosed, OutputFailed, visible
 from app.directories import Directories
 from app.errors import InputInvalid
 from app.link.process import EngineCommand
+from app.machine.facts import Disk, Machine, disk, display, processor
+from app.machine.report import (
+    DoctorReport,
+    EngineReport,
+    StatesFolder,
+    lines,
+    redacted,
+    states_folder,
+)
 from engine.protocol import Loaded, ModelFacts, PlanLine
 
 

@@ -15,7 +15,8 @@ from app.pages.settings.fields import Field, Wanted, sections
 from app.pages.settings.folders import FolderControl
 from app.pages.settings.page import SettingsPage
 from app.pages.settings.switch import SwitchButton
-from app.settings.record import Settings
+from app.settings.record import Settings, WindowSettings
+from app.settings.sampling import Preset
 from tests.unit.app.conftest import Stage
 
 NOT_ON_THE_PAGE = {"sampling", "window", "presets", "model_presets"}
@@ -26,11 +27,21 @@ class Told:
     """The page, and what it told."""
 
     def __init__(self, stage: Stage) -> None:
-        self.page = SettingsPage(stage.look, stage.icons, stage.window)
         self.settings: list[Settings] = []
+        self.now = Settings()
+        self.page = SettingsPage(stage.look, stage.icons, lambda: self.now, stage.window)
         self.wanted: list[Wanted] = []
-        self.page.changed.connect(self.settings.append)
+        self.page.changed.connect(self._on_changed)
         self.page.wanted.connect(self.wanted.append)
+
+    def _on_changed(self, settings: Settings) -> None:
+        self.settings.append(settings)
+        self.now = settings
+
+    def show(self, settings: Settings) -> None:
+        """Show ``settings`` as if somebody else had set them."""
+        self.now = settings
+        self.page.refresh()
 
     def part(self, name: str) -> QWidget:
         """What the keyboard reaches of a field's control."""
@@ -42,7 +53,7 @@ class Told:
 @pytest.fixture
 def told(stage: Stage) -> Told:
     made = Told(stage)
-    made.page.show_settings(Settings())
+    made.page.refresh()
     return made
 
 
@@ -53,14 +64,14 @@ def test_every_setting_is_on_the_page(told: Told) -> None:
 
 
 def test_showing_settings_tells_of_no_change(told: Told) -> None:
-    told.page.show_settings(Settings(theme="dark", text_scale=1.5, ram_gb=12.5, language="fr"))
+    told.show(Settings(theme="dark", text_scale=1.5, ram_gb=12.5, language="fr"))
     assert told.settings == []
     box = told.part("language")
     assert isinstance(box, QComboBox) and box.currentText() == "fr"
 
 
 def test_each_change_is_told_with_all_the_others(told: Told) -> None:
-    told.page.show_settings(Settings(auto_titles=False))
+    told.show(Settings(auto_titles=False))
     theme, switch, line = told.part("theme"), told.part("full_width"), told.part("default_model")
     assert isinstance(theme, QComboBox) and isinstance(switch, SwitchButton)
     assert isinstance(line, QLineEdit)
@@ -92,12 +103,12 @@ def test_each_change_is_told_with_all_the_others(told: Told) -> None:
 def test_a_number_is_kept_in_the_unit_of_the_record(
     told: Told, name: str, shown: float, value: float | None
 ) -> None:
-    told.page.show_settings(Settings(gpu_memory_gb=4.0, states_quota_gb=5.0))
+    told.show(Settings(gpu_memory_gb=4.0, states_quota_gb=5.0))
     spin = told.part(name)
     assert isinstance(spin, QDoubleSpinBox)
     spin.setValue(shown)
     assert getattr(told.settings[-1], name) == value
-    told.page.show_settings(told.settings[-1])
+    told.show(told.settings[-1])
     assert spin.value() == shown
 
 
@@ -146,3 +157,11 @@ def test_whatever_the_accent_texts_in_it_can_be_read(tokens: Tokens, accent: str
 def test_an_accent_that_can_be_seen_is_kept_as_it_is() -> None:
     assert with_accent(LIGHT, "#2F6FB5").accent == "#2F6FB5"
     assert with_accent(LIGHT, "#FFFF00").accent != "#FFFF00"
+
+
+def test_what_others_set_meanwhile_is_not_undone(told: Told) -> None:
+    told.now = Settings(presets=(Preset(name="brief"),), window=WindowSettings(x=7))
+    switch = told.part("full_width")
+    assert isinstance(switch, SwitchButton)
+    switch.click()
+    assert told.settings == [msgspec.structs.replace(told.now, full_width=True)]

@@ -1,7 +1,7 @@
 """Catalogues of the window's texts: gathered from the sources, kept as Qt Linguist's files.
 
-    python3 -m installer.languages            brings resources/languages/*.ts up to date
-    python3 -m installer.languages compile    makes the .qm that the window reads (needs PySide6)
+    python3 -m installer.texts.languages            brings resources/languages/*.ts up to date
+    python3 -m installer.texts.languages compile    makes the .qm that the window reads
 
 Texts are the literals of ``tr`` and ``tr_count``. Translations that are there stay; a text that is
 no more loses its entry.
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / "resources" / "languages"
 CONTEXT: Final = "Hearth"
 FORMS: Final = {"en": 2, "de": 2, "zh_CN": 1}

@@ -1,0 +1,61 @@
+"""The window's actions: what can be done from anywhere by keys, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.actions import Action
+from app.language.words import tr
+from app.pages.names import PageName
+from app.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Deeds:
+    """What actions do beyond the window itself; ``working`` says whether there are chats yet."""
+
+    new_chat: Callable[[], None]
+    trash_chat: Callable[[], None]
+    working: Callable[[], bool]
+
+
+def window_actions(window: Window, deeds: Deeds) -> tuple[Action, ...]:
+    """Every action, in the order of the list of shortcuts."""
+    page = window.page
+
+    def show(name: PageName) -> Callable[[], None]:
+        return lambda: window.show_page(name)
+
+    def write() -> None:
+        window.show_page(PageName.CHAT)
+        page.composer.setFocus()
+
+    def escape() -> None:
+        if window.close_overlay():
+            return
+        if window.shown is not PageName.CHAT:
+            window.show_page(PageName.CHAT)
+        else:
+            page.stop()
+
+    def close() -> None:
+        window.close()
+
+    return (
+        Action("chat.new", tr("New chat"), ("Ctrl+N", "Ctrl+Shift+O"), deeds.new_chat,
+               deeds.working),
+        Action("chat.stop", tr("Stop the reply"), ("Esc",), escape),
+        Action("chat.again", tr("Answer again"), ("Ctrl+R",), page.answer_again, page.isVisible),
+        Action("chat.copy-reply", tr("Copy the reply"), ("Ctrl+Shift+C",), page.copy_last_reply,
+               page.isVisible),
+        Action("chat.trash", tr("Delete the chat"), ("Ctrl+Shift+Backspace",), deeds.trash_chat,
+               page.isVisible),
+        Action("app.undo", tr("Undo"), ("Ctrl+Z",), window.toast.undo, window.toast.isVisible),
+        Action("view.sidebar", tr("Toggle the sidebar"), ("Ctrl+B", "F9"), window.toggle_sidebar),
+        Action("view.composer", tr("Write a message"), ("Shift+Esc",), write),
+        Action("view.chat", tr("Show the chat"), ("Ctrl+1",), write),
+        Action("view.memory", tr("Show the memory"), ("Ctrl+4",), show(PageName.MEMORY)),
+        Action("view.settings", tr("Settings"), ("Ctrl+,",), show(PageName.SETTINGS)),
+        Action("app.close", tr("Close the window"), ("Ctrl+W", "Ctrl+Q"), close),
+    )  # fmt: skip

@@ -1,0 +1,5 @@
+"""Which Hearth this is; ``pyproject.toml`` says the same."""
+
+from typing import Final
+
+VERSION: Final = "0.1.0"
