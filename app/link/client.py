@@ -68,6 +68,7 @@ class Question:
         conversation: the chat under whose name states are kept; None keeps none.
         purpose: "side" is work beside a chat, such as its title.
         may_drop: whether the oldest turns may be left out where the context is full.
+        begun: the beginning of a reply that shall go on; None asks for a new one.
     """
 
     messages: tuple[ChatMessage, ...] = ()
@@ -78,6 +79,7 @@ class Question:
     conversation: str | None = None
     purpose: Purpose = "chat"
     may_drop: bool = False
+    begun: ChatMessage | None = None
 
 
 class EngineClient(EngineRequests):
@@ -250,6 +252,7 @@ class EngineClient(EngineRequests):
                 conversation=question.conversation,
                 purpose=question.purpose,
                 may_drop=question.may_drop,
+                begun=question.begun,
             ),
         )
 

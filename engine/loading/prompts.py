@@ -20,6 +20,7 @@ from engine.sampling.keyed import DrawRule, derive_seed
 from engine.sampling.settings import DrawSettings, resolve_settings
 from engine.serving.request import ReplyText, Request, WantedMark
 from engine.states.records import Role
+from engine.text.begun import begun_ids
 from engine.text.stream import ReplyStream
 from engine.text.template import ChatTemplate, Prompt
 from engine.text.tokenizer import Tokenizer
@@ -61,11 +62,13 @@ class CheckpointPrompts:
             TemplateFailed: the checkpoint's template does not render it.
         """
         settings = resolve_settings(wish.sampling, self._defaults)
+        most = settings.max_tokens
         prompt = self._prompt(wish)
+        begun = () if wish.begun is None else begun_ids(wish.begun, prompt, self._tokenizer)
         messages, dropped = wish.messages, 0
         if wish.may_drop and wish.raw is None and context_tokens is not None:
-            while is_full(len(prompt.ids), context_tokens, settings.max_tokens):
-                more = turns_to_drop(messages, prompt.boundaries, len(prompt.ids), context_tokens)
+            while is_full(rows := len(prompt.ids) + len(begun), context_tokens, most):
+                more = turns_to_drop(messages, prompt.boundaries, rows, context_tokens)
                 if not more:
                     break
                 dropped += more
@@ -79,7 +82,7 @@ class CheckpointPrompts:
             stop=settings.stop,
             tools=self._declared(wish),
         )
-        return _with_dropped(request, dropped), text
+        return _going_on(_with_dropped(request, dropped), begun), text
 
     def follow_up(self, wish: Generate, finished: Finished) -> Request | None:
         """The prompt with which the turn after a reply begins, whatever the person will say.
@@ -187,6 +190,14 @@ def _with_dropped(request: Request, dropped: int) -> Request:
     if not dropped:
         return request
     return replace(request, dropped_messages=dropped, rewritten_from=None)
+
+
+def _going_on(request: Request, begun: Sequence[int]) -> Request:
+    """A request whose reply has begun; its seed is that of the prompt alone, as at first."""
+    if not begun:
+        return request
+    ids = np.concatenate([request.ids, np.array(begun, np.int32)])
+    return replace(request, ids=ids, begun_tokens=len(begun))
 
 
 def _are_equal(pair: tuple[int, int]) -> bool:

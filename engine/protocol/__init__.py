@@ -79,7 +79,7 @@ from engine.protocol.requests import (
     Unload,
 )
 
-PROTOCOL_VERSION: Final = 3
+PROTOCOL_VERSION: Final = 4
 
 __all__ = [
     "LENGTH_BYTES",

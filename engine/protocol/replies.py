@@ -157,6 +157,8 @@ class Finished(Message, frozen=True, kw_only=True):
         resumed_bytes: read from there; 0 from the device, where nothing moves.
         resumed_ms: from the begin of the resume to its end.
         dropped_messages: the oldest ones after the system message that were left out.
+        begun_tokens: how many of ``ids`` were the reply's beginning in the request; text and ids
+            are those of the whole reply, Tokens carried what is new.
     """
 
     request: Count
@@ -170,6 +172,7 @@ class Finished(Message, frozen=True, kw_only=True):
     resumed_bytes: Count = 0
     resumed_ms: Milliseconds = 0.0
     dropped_messages: Count = 0
+    begun_tokens: Count = 0
     timings: Timings
     stop_reason: StopReason
     seed: int

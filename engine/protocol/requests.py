@@ -77,6 +77,7 @@ class Generate(Message, frozen=True, kw_only=True):
         purpose: "side" is work beside a chat, such as its title: it waits for every chat, and
             neither keeps a state nor displaces one.
         may_drop: whether the oldest turns may be left out where the context is full.
+        begun: the beginning of the reply, which goes on after it as if it had never ended.
     """
 
     request: Count
@@ -90,6 +91,7 @@ class Generate(Message, frozen=True, kw_only=True):
     conversation: str | None = None
     purpose: Purpose = "chat"
     may_drop: bool = False
+    begun: ChatMessage | None = None
 
 
 class Cancel(Message, frozen=True, kw_only=True):

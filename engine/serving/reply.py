@@ -8,7 +8,7 @@ Used from the engine thread only.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from engine.protocol import EngineMessage, Finished, Region, StopReason, Timings, Tokens, ToolCall
@@ -27,7 +27,7 @@ class Reply:
     """What one stream says.
 
     Attributes:
-        ids: every generated token, the end token included.
+        ids: every token generated here, the end token included.
         first_sent_ns: when the first frame left, None before.
     """
 
@@ -58,6 +58,13 @@ class Reply:
     def text(self, region: Region) -> str:
         """What was said in one region."""
         return "".join(self._said[region])
+
+    def hear(self, begun: Sequence[int]) -> None:
+        """Take the beginning of a reply that goes on: its text counts, and is not sent again."""
+        for token in begun:
+            for region, text in self._text.push(token):
+                self._region = region
+                self._said[region].append(text)
 
     def push(self, token: int) -> None:
         """Say one token that is not the turn's end."""
@@ -115,13 +122,14 @@ def finished(stream: Stream, reply: Reply, why: StopReason, now_ns: int) -> Fini
         text=reply.text("answer"),
         thinking_text=reply.text("thinking"),
         tool_calls=reply.tool_calls,
-        ids=tuple(reply.ids),
+        ids=(*request.begun_ids, *reply.ids),
         prompt_tokens=request.prompt_tokens,
         resumed_tokens=course.resumed_tokens,
         resumed_from=course.resumed_from,
         resumed_bytes=course.resumed_bytes,
         resumed_ms=course.resumed_ms,
         dropped_messages=request.dropped_messages,
+        begun_tokens=request.begun_tokens,
         timings=Timings(
             queue_ms=_ms(since, now_ns if course.admitted_ns is None else course.admitted_ns)
             or 0.0,
@@ -151,7 +159,7 @@ def log_reply(frame: Finished, states: StoreCensus) -> None:
         frame.resumed_bytes,
         frame.resumed_ms,
         frame.reason,
-        len(frame.ids),
+        len(frame.ids) - frame.begun_tokens,
         _shown(frame.timings.prefill_ms),
         _shown(frame.timings.decode_ms),
         states.line(),

@@ -68,6 +68,7 @@ class Request:
         is_side: work beside a chat: it waits for every chat, keeps no state and displaces none.
         dropped_messages: the oldest turns that were left out because the context is full.
         other_template: whether replies before it were written under another chat template.
+        begun_tokens: how many of the last ids are the beginning of the reply, which goes on.
     """
 
     number: int
@@ -86,6 +87,13 @@ class Request:
     is_side: bool = False
     dropped_messages: int = 0
     other_template: bool = False
+    begun_tokens: int = 0
+
+    @property
+    def begun_ids(self) -> Sequence[int]:
+        """The beginning of the reply; empty for one that is new."""
+        found: list[int] = self.ids[len(self.ids) - self.begun_tokens :].tolist()
+        return found
 
     @property
     def keeps_states(self) -> bool:
@@ -169,5 +177,8 @@ class Stream:
 
 
 def penalties_of(request: Request) -> Penalties:
-    """What edits the logits of a stream that has said nothing yet."""
-    return Penalties(request.penalties, request.ids.tolist(), request.suppressed_ids)
+    """What edits the logits of a stream that has drawn nothing yet."""
+    penalties = Penalties(request.penalties, request.ids.tolist(), request.suppressed_ids)
+    for token in request.begun_ids:
+        penalties.count(token)
+    return penalties

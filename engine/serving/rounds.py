@@ -88,7 +88,9 @@ class Serving:
         limit = reply_limit(request, self._served.context_tokens)
         self._runs.check_place(request.number)
         stream = Stream(request, limit, penalties_of(request))
-        run = Run(stream, Reply(request.number, text, self._send, self._clock), follow_up)
+        reply = Reply(request.number, text, self._send, self._clock)
+        reply.hear(request.begun_ids)
+        run = Run(stream, reply, follow_up)
         if request.conversation is not None and not request.is_side:
             self._upkeep.background.drop(request.conversation)
         if limit == 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from engine.models.native_limits import NATIVE_GRID_ROWS as GRID
@@ -116,3 +117,28 @@ def test_a_second_turn_resumes_the_first_and_equals_a_fresh_engine_s() -> None:
     assert second.resumed_tokens >= (first.prompt_tokens - 1) // GRID * GRID > 0
     assert (fresh.resumed_tokens, fresh.prompt_tokens) == (0, second.prompt_tokens)
     assert fresh.ids == second.ids != first.ids
+
+
+@pytest.mark.parametrize("sampling", [SHORT, SEEDED], ids=["greedy", "seeded"])
+def test_a_reply_that_was_stopped_goes_on_as_if_it_never_was(
+    engine: LiveEngine, sampling: Sampling
+) -> None:
+    """The control goes on after another first word."""
+    messages = (ChatMessage(role="user", text=SENTENCE * 14 + "Go on with this story."),)
+
+    def go_on(begun: ChatMessage | None, tokens: int) -> Finished:
+        asked = msgspec.structs.replace(sampling, max_tokens=tokens)
+        return engine.generate(messages, "a chat", asked, begun=begun).finished()
+
+    whole = go_on(None, 24)
+    first = go_on(None, 9)
+    assert first.ids == whole.ids[:9]
+    said = ChatMessage(
+        role="assistant", text=first.text, ids=first.ids, template_hash=first.template_hash
+    )
+    rest = go_on(said, len(whole.ids) - 9)
+    assert (rest.ids, rest.text, rest.begun_tokens) == (whole.ids, whole.text, 9)
+    assert rest.resumed_tokens > 0
+    other = go_on(ChatMessage(role="assistant", text="Nobody"), 15)
+    assert other.text.startswith("Nobody")
+    assert other.text != whole.text
