@@ -57,6 +57,25 @@ def accumulated(
 
 
 @triton.jit
+def copied(
+    x, weight, row, column, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    DEPTH: tl.constexpr, NATIVE: tl.constexpr,
+):  # fmt: skip
+    """As ``accumulated``, out of descriptors: tiles come by the unit that copies tensors (TMA).
+
+    No addresses are computed then; what lies past an end is 0, as it is there.
+    """
+    total = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+    for step in range(tl.cdiv(columns, DEPTH)):
+        a = x.load([row, step * DEPTH])
+        b = weight.load([column, step * DEPTH])
+        if not NATIVE:
+            a, b = a.to(tl.float32), b.to(tl.float32)
+        total = tl.dot(a, b.T, total)
+    return total
+
+
+@triton.jit
 def finished(
     total, bias, out, row, first, rows, outputs, out_stride, COLUMNS: tl.constexpr,
     PARTS: tl.constexpr, BIAS: tl.constexpr, ADD: tl.constexpr, NATIVE: tl.constexpr,
@@ -92,18 +111,23 @@ def finished(
 def product_kernel(
     x, weight, bias, out, rows, outputs, columns, x_stride, weight_stride, out_stride,
     BIAS: tl.constexpr, ADD: tl.constexpr, WHOLE: tl.constexpr, NATIVE: tl.constexpr,
-    PRECISION: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
-    GROUP: tl.constexpr,
+    PRECISION: tl.constexpr, DESCRIBED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    DEPTH: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """``x @ weight.T`` of one tile."""
+    """``x @ weight.T`` of one tile; DESCRIBED: x and weight are descriptors of such tiles."""
     row_tile, column_tile = placed(
         tl.program_id(0), tl.cdiv(rows, ROWS), tl.cdiv(outputs, COLUMNS), GROUP
     )
     row = row_tile * ROWS + tl.arange(0, ROWS)
-    column = column_tile * COLUMNS + tl.arange(0, COLUMNS)
-    x += tl.minimum(row, rows - 1).to(tl.int64)[:, None] * x_stride
-    weight += tl.minimum(column, outputs - 1).to(tl.int64)[:, None] * weight_stride
-    total = accumulated(x, weight, columns, ROWS, COLUMNS, DEPTH, WHOLE, PRECISION, NATIVE)
+    if DESCRIBED:
+        total = copied(
+            x, weight, row_tile * ROWS, column_tile * COLUMNS, columns, ROWS, COLUMNS, DEPTH, NATIVE
+        )
+    else:
+        column = column_tile * COLUMNS + tl.arange(0, COLUMNS)
+        x += tl.minimum(row, rows - 1).to(tl.int64)[:, None] * x_stride
+        weight += tl.minimum(column, outputs - 1).to(tl.int64)[:, None] * weight_stride
+        total = accumulated(x, weight, columns, ROWS, COLUMNS, DEPTH, WHOLE, PRECISION, NATIVE)
     finished(
         total, bias, out, row, column_tile * COLUMNS, rows, outputs, out_stride, COLUMNS,
         2 if COLUMNS >= 128 else 1, BIAS, ADD, NATIVE,

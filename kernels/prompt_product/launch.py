@@ -10,12 +10,15 @@ from functools import cache
 from typing import Final
 
 import torch
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from kernels.checks import KernelShapeError
 from kernels.device import gpu_facts
 from kernels.prompt_product.kernel import product_kernel
 
 KIB: Final = 1024
+ALIGNED: Final = 16
+"""Bytes that addresses and rows must be multiples of to be copied by the unit for tensors."""
 GROUP: Final = 8
 """Row tiles that go over all columns together."""
 MOST_ROWS: Final = 8192
@@ -31,6 +34,7 @@ class Tile:
         rows, columns: of the output, of one program; depth: of K, of one step.
         warps: of a program; stages: steps of K whose loads are under way.
         speed: of one multiprocessor with such tiles, relative to the others'.
+        described: tiles are copied by the unit that copies tensors, where addresses allow it.
     """
 
     rows: int
@@ -39,6 +43,7 @@ class Tile:
     warps: int
     stages: int
     speed: float
+    described: bool = False
 
     @property
     def shared_bytes(self) -> int:
@@ -56,13 +61,13 @@ class Cut:
 
 
 HOPPER: Final = (
-    Tile(128, 256, 64, 8, 3, 1.0),
-    Tile(128, 128, 64, 4, 3, 0.85),
-    Tile(64, 256, 64, 4, 4, 0.7),
-    Tile(64, 128, 64, 4, 4, 0.65),
-    Tile(64, 64, 64, 4, 4, 0.5),
+    Tile(128, 256, 64, 8, 3, 1.0, described=True),
+    Tile(128, 128, 64, 4, 4, 0.85, described=True),
+    Tile(64, 256, 64, 4, 4, 0.7, described=True),
+    Tile(64, 128, 64, 4, 4, 0.65, described=True),
+    Tile(64, 64, 64, 4, 4, 0.5, described=True),
 )
-"""227 KiB of shared memory and wgmma."""
+"""227 KiB of shared memory, wgmma and TMA."""
 AMPERE: Final = (
     Tile(128, 128, 32, 8, 3, 1.0),
     Tile(64, 128, 32, 4, 3, 0.8),
@@ -105,14 +110,29 @@ def prompt_product(
     cuts = (Cut(tile, 0, outputs),) if tile else _cuts(x, rows, outputs)
     for cut in cuts:
         part = slice(cut.first, cut.end)
-        to, count, by = out[:, part], cut.end - cut.first, cut.tile
+        to, by, own = out[:, part], cut.tile, weight[part]
+        count = cut.end - cut.first
+        described = by.described and _can_be_copied(x) and _can_be_copied(own)
         product_kernel[(-(-rows // by.rows) * -(-count // by.columns),)](
-            x, weight[part], to if bias is None else bias[part], to, rows, count, columns,
+            _described(x, by.rows, by.depth) if described else x,
+            _described(own, by.columns, by.depth) if described else own,
+            to if bias is None else bias[part], to, rows, count, columns,
             x.stride(0), weight.stride(0), out.stride(0),
             BIAS=bias is not None, ADD=add, WHOLE=columns % by.depth == 0, NATIVE=out.is_cuda,
-            PRECISION=PRECISION, ROWS=by.rows, COLUMNS=by.columns, DEPTH=by.depth, GROUP=GROUP,
-            num_warps=by.warps, num_stages=by.stages,
+            PRECISION=PRECISION, DESCRIBED=described, ROWS=by.rows, COLUMNS=by.columns,
+            DEPTH=by.depth, GROUP=GROUP, num_warps=by.warps, num_stages=by.stages,
         )  # fmt: skip
+
+
+def _can_be_copied(values: torch.Tensor) -> bool:
+    """Whether rows begin where the unit that copies tensors can read."""
+    row_bytes = values.stride(0) * values.element_size()
+    return not (row_bytes % ALIGNED or values.data_ptr() % ALIGNED)
+
+
+def _described(values: torch.Tensor, rows: int, columns: int) -> TensorDescriptor:
+    """A matrix in blocks of ``rows`` by ``columns``."""
+    return TensorDescriptor(values, list(values.shape), list(values.stride()), [rows, columns])
 
 
 def _check(

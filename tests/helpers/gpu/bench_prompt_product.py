@@ -20,10 +20,10 @@ Bench = tuple[str, Callable[[], object], float, float]
 DEVICE = torch.device("cuda")
 TRIED = (
     Tile(128, 256, 64, 8, 3, 1.0),
-    Tile(128, 256, 64, 8, 4, 1.0),
-    Tile(128, 128, 64, 4, 3, 1.0),
-    Tile(256, 128, 64, 8, 3, 1.0),
-    Tile(64, 256, 64, 4, 4, 1.0),
+    Tile(128, 256, 64, 8, 3, 1.0, described=True),
+    Tile(128, 256, 64, 8, 4, 1.0, described=True),
+    Tile(128, 128, 64, 4, 4, 1.0, described=True),
+    Tile(64, 256, 64, 4, 4, 1.0, described=True),
 )
 ALL_TILES = ((8_192, 5_120, 17_408), (2_048, 34_816, 5_120), (512, 34_816, 5_120))
 SHAPES = (
@@ -136,4 +136,5 @@ def label(tile: Tile | None) -> str:
     """Rows x columns x depth, warps, stages."""
     if tile is None:
         return "chosen"
-    return f"{tile.rows}x{tile.columns}x{tile.depth}w{tile.warps}s{tile.stages}"
+    how = "d" if tile.described else ""
+    return f"{tile.rows}x{tile.columns}x{tile.depth}w{tile.warps}s{tile.stages}{how}"

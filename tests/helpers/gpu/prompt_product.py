@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from kernels.prompt_product.cases import TOLERANCES, PromptProductCase, PromptProductInputs, build
@@ -33,12 +35,17 @@ def written(
 def tiles(inputs: PromptProductInputs) -> tuple[Tile, ...]:
     """Every configuration that the device can run with these inputs."""
     if not inputs.x.is_cuda:
-        return (INTERPRETED, Tile(16, 64, 32, 4, 1, 1.0))
+        return (
+            INTERPRETED,
+            Tile(16, 64, 32, 4, 1, 1.0),
+            Tile(32, 16, 32, 4, 1, 1.0, described=True),
+        )
     if inputs.dtype is torch.float32:
         return (SMALL, Tile(64, 32, 32, 4, 2, 1.0))
     facts = torch.cuda.get_device_properties(inputs.x.device)
     limit = facts.shared_memory_per_block_optin  # type: ignore[attr-defined]
-    return (*HOPPER, *AMPERE) if limit >= SHARED_OF_HOPPER else AMPERE
+    pointers = tuple(replace(tile, described=False) for tile in HOPPER)
+    return (*HOPPER, *pointers, *AMPERE) if limit >= SHARED_OF_HOPPER else AMPERE
 
 
 def check(case: PromptProductCase, device: torch.device | str) -> dict[str, float]:
