@@ -9,10 +9,10 @@ from PySide6.QtCore import QObject
 
 from app.chat.chats import Chats
 from app.chat.kept.following import KeptStates
-from app.chat.session import ChatServices
 from app.chat.store import open_store
 from app.chat.store_bridge import StoreBridge
 from app.chat.store_thread import StoreThread
+from app.chat.turns.services import ChatServices
 from app.directories import Directories
 from app.library.loaded import USUAL, LoadedModel
 from app.link.bridge import EngineBridge

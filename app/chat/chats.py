@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.conversation import Conversation
-from app.chat.session import ChatServices, ChatSession
+from app.chat.session import ChatSession
 from app.chat.storage.conversations import ConversationEntry
 from app.chat.store import Store
+from app.chat.turns.services import ChatServices
 
 Entries = tuple[ConversationEntry, ...]
 

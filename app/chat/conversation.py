@@ -54,6 +54,7 @@ class ReplyFacts:
         dropped_messages: the oldest ones of the path to this reply, without the system message,
             that the model did not see.
         problem: the sentence of a failure.
+        thinking_ms: from the first thought to the last; ``thinking_tokens`` were thought.
     """
 
     model_name: str = ""
@@ -73,6 +74,8 @@ class ReplyFacts:
     completion_tokens: int | None = None
     timings: Timings | None = None
     problem: str | None = None
+    thinking_ms: float | None = None
+    thinking_tokens: int | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -205,6 +208,12 @@ def chat_name(conversation: int) -> str:
 def chat_of(name: str) -> int | None:
     """The conversation that the engine calls ``name``; None where it is no name of ours."""
     return int(name) if name.isascii() and name.isdigit() else None
+
+
+def last_reply(conversation: Conversation) -> Turn | None:
+    """The last reply of the shown path."""
+    replies = (turn for turn in reversed(conversation.path()) if turn.role == "assistant")
+    return next(replies, None)
 
 
 def with_turns(conversation: Conversation, turns: Iterable[Turn]) -> Conversation:

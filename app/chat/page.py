@@ -11,12 +11,18 @@ from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.chat.blocks.inline_error import ErrorFacts, InlineError
-from app.chat.blocks.remarks import TurnAction
 from app.chat.composer import Composer
+from app.chat.conversation import Turn, last_reply
 from app.chat.session import ChatSession
 from app.chat.session_facts import ChatState, Problem
 from app.chat.session_view import SessionView
 from app.chat.transcript import Transcript
+from app.chat.turns.code import last_code
+from app.chat.turns.deeds import TurnVerb, TurnWish
+from app.chat.turns.desk import TurnDesk
+from app.chat.turns.info import info_of
+from app.chat.turns.parts.info_dialog import InfoDialog
+from app.language.words import tr
 from app.library.loaded import ModelPhase, ModelState
 from app.look.icons import Icons
 from app.look.theme import Look
@@ -24,8 +30,6 @@ from app.look.theme import Look
 FOOT: Final = 16
 WIDER: Final = 12
 SHARE: Final = 0.4
-EDIT_HINT: Final = "replaces your last message"
-WAITING_HINT: Final = "sends when the model is ready"
 
 
 class ChatPage(QWidget):
@@ -37,15 +41,14 @@ class ChatPage(QWidget):
         self._icons = icons
         self._session: ChatSession | None = None
         self._notice: InlineError | None = None
+        self._set_aside = ""
         self.transcript = Transcript(look, icons, self)
         self.composer = Composer(look, icons, self)
-        self.view = SessionView(
-            self.transcript,
-            (
-                TurnAction("copy", "Copy the reply (Ctrl+Shift+C)", self.copy_last_reply),
-                TurnAction("refresh", "Answer again (Ctrl+R)", self.answer_again),
-            ),
-        )
+        self.view = SessionView(self.transcript)
+        self.desk = TurnDesk(self)
+        self.view.wanted.connect(self._on_wish)
+        self.desk.edit_wanted.connect(self._on_edit_wanted)
+        self.desk.told.connect(self._on_told)
         self.composer.submitted.connect(self._on_submitted)
         self.composer.stopped.connect(self.stop)
         self.composer.height_wanted.connect(self._arrange)
@@ -73,6 +76,7 @@ class ChatPage(QWidget):
         if session is not self._session:
             typed_early = self.composer.draft() if self._session is None else ""
             self._leave()
+            self._set_aside = ""
             self._session = session
             session.moved.connect(self._on_moved)
             session.failed.connect(self._on_failed)
@@ -86,7 +90,8 @@ class ChatPage(QWidget):
     def show_model(self, state: ModelState) -> None:
         """Tell the composer whom it writes to."""
         name = state.name if state.phase is ModelPhase.READY else ""
-        self.composer.set_placeholder(f"Message {name}" if name else "Write a message")
+        to_model = tr("Message {name}", name=name)
+        self.composer.set_placeholder(to_model if name else tr("Write a message"))
         self.view.show_model(state)
 
     def show_notice(self, facts: ErrorFacts | None) -> None:
@@ -117,22 +122,58 @@ class ChatPage(QWidget):
             self._session.answer_again()
             self.transcript.follow()
 
+    def continue_reply(self) -> None:
+        """Let the last reply go on."""
+        if self._session is not None:
+            self._session.continue_reply()
+            self.transcript.follow()
+
     def edit_last(self) -> None:
         """Put the last own message into the composer; sending it makes a version beside it."""
-        text = self._session.edit_last() if self._session is not None else ""
+        self._edit(None, tr("replaces your last message"))
+
+    def _edit(self, turn: int | None, hint: str) -> None:
+        """Put a turn's text into the composer; what is typed there comes back afterwards."""
+        text = self._session.edit(turn) if self._session is not None else ""
         if text:
+            typed = self.composer.draft()
             self.composer.set_draft(text)
-            self.composer.set_hint(EDIT_HINT)
+            self._set_aside = typed
+            self.composer.set_hint(hint)
             self.composer.setFocus()
+
+    def _on_edit_wanted(self, turn: Turn) -> None:
+        if turn.role == "assistant":
+            self._edit(turn.id, tr("makes another version of this reply"))
+        else:
+            self._edit(turn.id, tr("makes another version of this message"))
+
+    def _on_wish(self, wish: TurnWish) -> None:
+        if self._session is not None:
+            self.desk.do(self._session, wish)
+            if wish.verb in (TurnVerb.AGAIN, TurnVerb.CONTINUE):
+                self.transcript.follow()
+
+    def _on_told(self, turn: Turn) -> None:
+        chat = self._session.conversation if self._session is not None else None
+        if chat is not None:
+            InfoDialog(self._look, info_of(chat, turn), self).open()
 
     def copy_last_reply(self) -> None:
         """Put the last reply's exact text on the clipboard."""
         if self._session is None or self._session.conversation is None:
             return
-        for turn in reversed(self._session.conversation.path()):
-            if turn.role == "assistant":
-                QApplication.clipboard().setText(turn.text)
-                return
+        reply = last_reply(self._session.conversation)
+        if reply is not None:
+            QApplication.clipboard().setText(reply.text)
+
+    def copy_last_code(self) -> None:
+        """Put the last block of code of the last reply on the clipboard."""
+        chat = self._session.conversation if self._session is not None else None
+        reply = last_reply(chat) if chat is not None else None
+        code = last_code(reply.text) if reply is not None else None
+        if code is not None:
+            QApplication.clipboard().setText(code)
 
     def keep_draft(self) -> None:
         """Leave what is typed and not sent with its chat."""
@@ -144,6 +185,9 @@ class ChatPage(QWidget):
         if self._session is not None and self.composer.field.document().isEmpty():
             self._session.leave_edit()
             self.composer.set_hint("")
+            typed, self._set_aside = self._set_aside, ""
+            if typed:
+                self.composer.set_draft(typed)
 
     # What session and composer tell --------------------------------------------------------------
 
@@ -162,7 +206,8 @@ class ChatPage(QWidget):
             self.transcript.follow()
 
     def _on_moved(self, state: ChatState) -> None:
-        self.composer.set_hint(WAITING_HINT if state is ChatState.WAITING else "")
+        waits = state is ChatState.WAITING
+        self.composer.set_hint(tr("sends when the model is ready") if waits else "")
         self.composer.set_answering(state.busy)
 
     def _on_failed(self, problem: Problem) -> None:

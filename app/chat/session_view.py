@@ -8,16 +8,22 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.blocks.inline_error import Choice, ErrorFacts, InlineError
-from app.chat.blocks.remarks import StatusLine, TurnAction
 from app.chat.blocks.text_blocks import Block
-from app.chat.blocks.waiting_line import WaitingLine
-from app.chat.blocks.words import status_text, words_of
-from app.chat.conversation import Turn, TurnState
-from app.chat.kept.words import LEFT_OUT, reading_words, resume_words, waiting_words
+from app.chat.blocks.words import words_of
+from app.chat.conversation import Turn
+from app.chat.kept.words import reading_words
 from app.chat.session import ChatSession
 from app.chat.session_facts import ChatState, Growth, Problem
 from app.chat.transcript import Transcript
-from app.library.loaded import ModelPhase, ModelState
+from app.chat.turns.asking import may_go_on
+from app.chat.turns.deeds import TurnVerb, TurnWish
+from app.chat.turns.parts.announcer import Announcer
+from app.chat.turns.parts.growing import GrowingReply
+from app.chat.turns.parts.shown_rows import ShownRows
+from app.chat.turns.parts.turn_blocks import TurnBlocks
+from app.chat.turns.parts.waiting import WaitingPart
+from app.language.words import tr
+from app.library.loaded import ModelState
 from engine.protocol import Progress, Queued
 
 
@@ -25,53 +31,54 @@ class SessionView(QObject):
     """The blocks of a session.
 
     Emits ``arranged`` where the first block came or the last went, ``edit_wanted`` where a card's
-    button asks for the last message to be written anew.
+    button asks for the last message to be written anew, ``wanted`` with a TurnWish.
+
+    Attributes:
+        rows: which rows show what can be done.
+        announcer: tells a screen reader of the reply.
     """
 
     arranged = Signal()
     edit_wanted = Signal()
+    wanted = Signal(object)
 
-    def __init__(self, transcript: Transcript, actions: tuple[TurnAction, ...]) -> None:
+    def __init__(self, transcript: Transcript) -> None:
         super().__init__(transcript)
         self._transcript = transcript
         self._column = transcript.column
         self._make = transcript.make
-        self._actions = actions
         self._session: ChatSession | None = None
-        self._model = ModelState(ModelPhase.ABSENT)
-        self._waiting: WaitingLine | None = None
-        self._last_status: StatusLine | None = None
+        self._turns = TurnBlocks(transcript.make, self._on_wish)
+        self._waiting = WaitingPart(transcript.column, transcript.make)
+        self._growing = GrowingReply(transcript)
         self._unsaved: Block | None = None
-        self._said: set[str] = set()
-        self._first_seen: int | None = None
+        self.rows = ShownRows(transcript.column)
+        self.announcer = Announcer(transcript)
 
     def show(self, session: ChatSession) -> None:
         """Show ``session`` instead of what is shown."""
         self._listen(session)
-        self._waiting = self._last_status = self._unsaved = None
-        self._said.clear()
+        self._unsaved = None
+        self._waiting.forget()
+        self._growing.forget()
+        self.rows.forget()
+        self.announcer.forget()
         self._transcript.clear()
-        chat = session.conversation
-        path = chat.path() if chat is not None else ()
-        self._first_seen = chat.first_seen(chat.leaf) if chat is not None else None
-        blocks = [block for turn in path for block in self._blocks_of(turn)]
-        self._column.add(blocks)
-        self._show_actions(blocks)
+        self._column.add(self._turns.begin(session))
         self.show_unsaved()
-        if session.state in (ChatState.ANSWERING, ChatState.STOPPING) and session.reply_so_far:
-            self._transcript.begin_reply(session.reply_so_far)
+        if session.going_on is not None:
+            self._growing.show(session.going_on)
         self._on_moved(session.state)
         self.arranged.emit()
 
     def show_model(self, state: ModelState) -> None:
         """Say of a waiting message what it waits for."""
-        self._model = state
-        self._show_waiting()
+        self._waiting.model = state
+        self._waiting.show(self._session)
 
     def show_unsaved(self) -> None:
         """A message is seen at once, before the disk has it."""
         if self._session is not None and self._session.unsaved:
-            self._show_actions([])
             self._unsaved = self._make.user_turn(self._session.unsaved)
             self._column.add([self._unsaved])
             self.arranged.emit()
@@ -81,47 +88,43 @@ class SessionView(QObject):
         blocks = self._column.blocks
         if not blocks or isinstance(blocks[-1], InlineError):
             return
-        words = self._waiting.text if self._waiting is not None else None
-        self._end_waiting()
-        self._column.add([self._make.note(text)])
-        if words is not None:
-            self._say_waiting(words)
+        self._add_before_waiting([self._make.note(text)])
 
-    # Blocks of stored turns ----------------------------------------------------------------------
+    def go_to(self, turn: int) -> None:
+        """Bring a turn into view, its text above its row."""
+        row = self._turns.rows.get(turn)
+        if row is not None:
+            self._transcript.ensureVisible(0, row.geometry().bottom(), 0, row.height())
 
-    def _blocks_of(self, turn: Turn) -> list[Block]:
-        cut: list[Block] = [self._make.note(LEFT_OUT)] if turn.id == self._first_seen else []
-        if turn.role != "assistant":
-            return [*cut, self._make.user_turn(turn.text)]
-        if turn.state is TurnState.STREAMING:
-            return cut
-        blocks: list[Block] = [self._make.reply_turn(turn.text)] if turn.text else []
-        return [*cut, *blocks, *self._notes_of(turn), self._end_of(turn)]
+    # Versions ------------------------------------------------------------------------------------
 
-    def _notes_of(self, turn: Turn) -> list[Block]:
-        """What should be known of a reply and was not yet said in this chat."""
-        notes = turn.reply.notes if turn.reply is not None else ()
-        new = [note for note in notes if note not in self._said]
-        self._said.update(new)
-        return [self._make.note(note) for note in new]
+    def _on_wish(self, wish: TurnWish) -> None:
+        if wish.verb in (TurnVerb.EARLIER, TurnVerb.LATER):
+            self._show_version(wish)
+        else:
+            self.wanted.emit(wish)
 
-    def _end_of(self, turn: Turn) -> Block:
-        """What stands under a reply: its facts, or why there is not more of it."""
-        if turn.state is TurnState.FAILED and turn.reply is not None and turn.reply.problem:
-            return self._make.note(f"Not finished: {turn.reply.problem}")
+    def _show_version(self, wish: TurnWish) -> None:
+        """Show another version where this one is: what is above it stays in its place."""
         chat = self._session.conversation if self._session is not None else None
-        begins = chat is not None and chat.begins_with(turn)
-        resume = resume_words(turn.reply, begins=begins) if turn.reply is not None else None
-        return self._make.status_line(status_text(turn), resume)
-
-    def _show_actions(self, blocks: list[Block]) -> None:
-        """The actions stand under the last reply only."""
-        if self._last_status is not None:
-            self._last_status.show_actions(())
-            self._last_status = None
-        if blocks and isinstance(blocks[-1], StatusLine):
-            self._last_status = blocks[-1]
-            self._last_status.show_actions(self._actions)
+        row = self._turns.rows.get(wish.turn)
+        if self._session is None or chat is None or row is None:
+            return
+        versions = [turn.id for turn in chat.siblings(wish.turn)]
+        later = wish.verb is TurnVerb.LATER
+        at = versions.index(wish.turn) + (1 if later else -1)
+        if not 0 <= at < len(versions):
+            return
+        bar = self._transcript.verticalScrollBar()
+        seen_at = row.y() - bar.value()
+        self._session.show_turn(versions[at])
+        shown = self._turns.rows.get(versions[at])
+        if shown is not None:
+            bar.setValue(shown.y() - seen_at)
+        if shown is not None and shown.versions is not None:
+            arrows = (shown.versions.later, shown.versions.earlier)
+            first, second = arrows if later else reversed(arrows)
+            (first if first.isEnabled() else second).setFocus()
 
     # What the session tells ----------------------------------------------------------------------
 
@@ -132,6 +135,7 @@ class SessionView(QObject):
             for signal, slot in (
                 (one.added, self._on_added),
                 (one.moved, self._on_moved),
+                (one.rearranged, self._on_rearranged),
                 (one.waits, self._on_waits),
                 (one.grew, self._on_grew),
                 (one.read, self._on_read),
@@ -144,52 +148,71 @@ class SessionView(QObject):
                     signal.disconnect(slot)
         self._session = session
 
-    def _on_added(self, turn: Turn) -> None:
-        if turn.sibling > 0 and self._session is not None:
+    def _on_rearranged(self, _conversation: object) -> None:
+        """Other turns are shown; what is above them stays where it is."""
+        if self._session is not None:
+            follows = self._transcript.following
+            bar = self._transcript.verticalScrollBar()
+            before = bar.value()
             self.show(self._session)
-        elif self._unsaved is None:
-            self._column.add(self._blocks_of(turn))
-        self._unsaved = None
+            if not follows:
+                bar.setValue(before)
+
+    def _on_added(self, turn: Turn) -> None:
+        session = self._session
+        chat = session.conversation if session is not None else None
+        if session is None or chat is None:
+            return
+        unsaved, self._unsaved = self._unsaved, None
+        if turn.sibling > 0:
+            self.show(session)
+        elif unsaved is None:
+            self._column.add(self._turns.blocks_of(turn, chat))
+        else:
+            self._column.add(self._turns.user_row(turn, chat))
         self.arranged.emit()
 
-    def _on_moved(self, _state: ChatState) -> None:
-        self._show_waiting()
+    def _on_moved(self, state: ChatState) -> None:
+        self._waiting.show(self._session)
+        facts = self._waiting.model.facts
+        if state is ChatState.READING and facts is not None:
+            self._add_before_waiting(self._turns.model_note(facts.name))
+        chat = self._session.conversation if self._session is not None else None
+        last = self._turns.rows.get(chat.leaf) if chat is not None and chat.leaf else None
+        if state is ChatState.IDLE:
+            self._growing.abandon()
+        self.rows.keep(None if state.busy else last)
 
     def _on_waits(self, _queued: Queued) -> None:
-        self._show_waiting()
+        self._waiting.show(self._session)
 
     def _on_grew(self, growth: Growth) -> None:
+        self._waiting.end()
+        reply = self._session.going_on if self._session is not None else None
+        self._growing.grow(growth, reply)
         if growth.region == "answer":
-            self._end_waiting()
-            self._transcript.grow_reply(growth.text)
-        elif self._waiting is not None:
-            self._waiting.say("Thinking")
+            self.announcer.hear(growth.text)
 
     def _on_read(self, progress: Progress) -> None:
-        if self._waiting is not None and progress.total > 0:
+        if self._waiting.words is not None and progress.total > 0:
             self._waiting.say(reading_words(progress))
 
     def _on_ended(self, turn: Turn) -> None:
-        self._end_waiting()
-        self._transcript.end_reply(turn.text)
-        if self._cut_moved():
-            return
-        if turn.state is not TurnState.FAILED:
-            ends = [*self._notes_of(turn), self._end_of(turn)]
-            self._column.add(ends)
-            self._show_actions(ends)
-
-    def _cut_moved(self) -> bool:
-        """Show the chat anew where a reply no longer saw all that the one before it did."""
+        self._waiting.end()
+        self._growing.finish(turn)
+        self.announcer.finish()
         session = self._session
         chat = session.conversation if session is not None else None
-        if session is None or chat is None or chat.first_seen(chat.leaf) == self._first_seen:
-            return False
-        self.show(session)
-        return True
+        if session is None or chat is None:
+            return
+        if chat.first_seen(chat.leaf) != self._turns.first_seen:
+            # The reply no longer saw all that the one before it did.
+            self.show(session)
+        else:
+            self._column.add(self._turns.ends_of(turn, chat, told=True))
 
     def _on_failed(self, problem: Problem) -> None:
-        self._end_waiting()
+        self._waiting.end()
         if self._unsaved is not None and problem.unsent is not None:
             self._column.remove(self._unsaved)
             self._unsaved = None
@@ -205,45 +228,23 @@ class SessionView(QObject):
         self.arranged.emit()
 
     def _choices(self, problem: Problem) -> tuple[Choice, ...]:
-        if problem.unsent is not None or self._session is None:
+        session = self._session
+        if problem.unsent is not None or session is None:
             return ()
-        again = Choice("Answer again", self._session.answer_again)
-        edit = Choice("Edit the message", self.edit_wanted.emit)
+        again = Choice(tr("Answer again"), session.answer_again)
+        edit = Choice(tr("Edit the message"), self.edit_wanted.emit)
+        chat = session.conversation
+        last = session.turn(chat.leaf) if chat is not None else None
+        if last is not None and may_go_on(last) and last.text:
+            return (Choice(tr("Continue"), session.continue_reply), again)
         return (edit, again) if problem.code == "request-invalid" else (again,)
 
-    # The line before the first word --------------------------------------------------------------
-
-    def _show_waiting(self) -> None:
-        state = self._session.state if self._session is not None else ChatState.IDLE
-        if state is ChatState.WAITING:
-            self._say_waiting(self._waiting_words())
-        elif state is ChatState.READING:
-            self._say_waiting(self._reading_words())
-        elif state is ChatState.IDLE:
-            self._end_waiting()
-
-    def _waiting_words(self) -> str:
-        match self._model.phase:
-            case ModelPhase.LOADING | ModelPhase.STARTING:
-                return f"Waiting for {self._model.name}"
-            case ModelPhase.ABSENT | ModelPhase.FAILED | ModelPhase.UNLOADED:
-                return "Waiting for a model"
-            case _:
-                return "Reading"
-
-    def _reading_words(self) -> str:
-        """What a message that the engine has waits for, or that it is being read."""
-        queued = self._session.queued if self._session is not None else None
-        return "Reading" if queued is None else waiting_words(queued, self._model.streams)
-
-    def _say_waiting(self, words: str) -> None:
-        if self._waiting is None:
-            self._waiting = self._make.waiting(words)
-            self._column.add([self._waiting])
-        else:
+    def _add_before_waiting(self, blocks: list[Block]) -> None:
+        """Add blocks at the end, above the line that says what is waited for."""
+        words = self._waiting.words
+        if not blocks:
+            return
+        self._waiting.end()
+        self._column.add(blocks)
+        if words is not None:
             self._waiting.say(words)
-
-    def _end_waiting(self) -> None:
-        if self._waiting is not None:
-            self._column.remove(self._waiting)
-            self._waiting = None

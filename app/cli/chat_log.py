@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from app.chat.conversation import Conversation, ReplyContent, Turn, TurnState
-from app.chat.session_facts import begun_facts, end_state, finished_facts, question_of
 from app.chat.store import Store
+from app.chat.turns.asking import begun_facts, end_state, finished_facts, question_of
 from app.errors import InputInvalid
 from app.link.client import Question
 from engine.protocol import Failure, Finished, Loaded, Region, Sampling, Tokens

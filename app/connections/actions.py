@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.actions import Action
+from app.chat.page import ChatPage
 from app.language.words import tr
 from app.pages.names import PageName
 from app.window import Window
@@ -46,9 +47,7 @@ def window_actions(window: Window, deeds: Deeds) -> tuple[Action, ...]:
         Action("chat.new", tr("New chat"), ("Ctrl+N", "Ctrl+Shift+O"), deeds.new_chat,
                deeds.working),
         Action("chat.stop", tr("Stop the reply"), ("Esc",), escape),
-        Action("chat.again", tr("Answer again"), ("Ctrl+R",), page.answer_again, page.isVisible),
-        Action("chat.copy-reply", tr("Copy the reply"), ("Ctrl+Shift+C",), page.copy_last_reply,
-               page.isVisible),
+        *_reply_actions(page),
         Action("chat.trash", tr("Delete the chat"), ("Ctrl+Shift+Backspace",), deeds.trash_chat,
                page.isVisible),
         Action("app.undo", tr("Undo"), ("Ctrl+Z",), window.toast.undo, window.toast.isVisible),
@@ -58,4 +57,17 @@ def window_actions(window: Window, deeds: Deeds) -> tuple[Action, ...]:
         Action("view.memory", tr("Show the memory"), ("Ctrl+4",), show(PageName.MEMORY)),
         Action("view.settings", tr("Settings"), ("Ctrl+,",), show(PageName.SETTINGS)),
         Action("app.close", tr("Close the window"), ("Ctrl+W", "Ctrl+Q"), close),
+    )  # fmt: skip
+
+
+def _reply_actions(page: ChatPage) -> tuple[Action, ...]:
+    """What is done with the last reply."""
+    return (
+        Action("chat.again", tr("Answer again"), ("Ctrl+R",), page.answer_again, page.isVisible),
+        Action("chat.copy-reply", tr("Copy the reply"), ("Ctrl+Shift+C",), page.copy_last_reply,
+               page.isVisible),
+        Action("chat.copy-code", tr("Copy the last code block"), ("Ctrl+Shift+;",),
+               page.copy_last_code, page.isVisible),
+        Action("chat.continue", tr("Continue the reply"), ("Alt+Return", "Alt+Enter"),
+               page.continue_reply, page.isVisible),
     )  # fmt: skip

@@ -13,11 +13,13 @@ from app.chat.blocks.words import context_tokens
 from app.chat.conversation import Conversation, Turn
 from app.chat.session import ChatSession
 from app.chat.storage.conversations import ConversationEntry
+from app.chat.turns.desk import DeletedTurn
 from app.language.words import tr
 from app.library.loaded import ModelPhase, ModelState
 from app.link.events import EngineReady
 from app.pages.names import PageName
 from app.panels.notices import model_notice
+from app.text import title_of
 from app.widgets.toast import ToastFacts
 from app.window import Window
 from app.workshop import Workshop
@@ -40,6 +42,8 @@ class ChatConnections(QObject):
         window.sidebar.chosen.connect(self._on_chosen)
         window.sidebar.page_wanted.connect(self._on_page_wanted)
         window.sidebar.delete_wanted.connect(chats.trash)
+        window.page.desk.branched.connect(self._on_branched)
+        window.page.desk.deleted.connect(self._on_turn_deleted)
         chats.listed.connect(window.sidebar.show_entries)
         chats.answering.connect(window.sidebar.show_answering)
         chats.shown.connect(self._on_shown)
@@ -77,6 +81,22 @@ class ChatConnections(QObject):
             entry.title,
             tr("Undo"),
             lambda: restore(entry.id),
+        )
+        self._window.toast.tell(facts)
+
+    def _on_branched(self, chat: int) -> None:
+        self._workshop.chats.refresh()
+        self._workshop.chats.open(chat)
+
+    def _on_turn_deleted(self, deleted: DeletedTurn) -> None:
+        desk = self._window.page.desk
+        own = deleted.turn.role == "user"
+        facts = ToastFacts(
+            "trash",
+            tr("Message moved to trash") if own else tr("Reply moved to trash"),
+            title_of(deleted.turn.text),
+            tr("Undo"),
+            lambda: desk.restore(deleted),
         )
         self._window.toast.tell(facts)
 

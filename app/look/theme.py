@@ -54,6 +54,7 @@ class Role(Enum):
     STRONG = TypeSize("strong", 13, 20, weight=500)
     TITLE = TypeSize("title", 14, 20, weight=600)
     TITLE_PLAIN = TypeSize("title plain", 14, 20)
+    THOUGHT = TypeSize("open thinking", 14, 21)
     BODY = TypeSize("body", 15, 23)
     BRAND = TypeSize("brand", 15, 24, weight=600)
     PAGE = TypeSize("page title", 16, 24, weight=600)

@@ -25,6 +25,7 @@ from engine.protocol import (
     AppMessage,
     AskMemory,
     Cancel,
+    ChatMessage,
     CheckpointFacts,
     Counted,
     CountTokens,
@@ -227,15 +228,17 @@ class FakeEngine:
         self._prefill(request, prompt_tokens)
         first_ms = 1000 * (time.monotonic() - started)
         seed = message.sampling.seed if message.sampling.seed is not None else 7
+        begun = message.begun
         ids, said, stop_reason = self._speak(message, seed)
         resume = self._script.resume
         decode_ms = max(0.0, 1000 * (time.monotonic() - started) - first_ms)
         self._write(
             Finished(
                 request=request,
-                text=said["answer"],
-                thinking_text=said["thinking"],
-                ids=tuple(ids),
+                text=(begun.text if begun is not None else "") + said["answer"],
+                thinking_text=(begun.thinking_text if begun is not None else "") + said["thinking"],
+                ids=(*(begun.ids if begun is not None else ()), *ids),
+                begun_tokens=len(begun.ids) if begun is not None else 0,
                 prompt_tokens=prompt_tokens,
                 resumed_tokens=resume.tokens,
                 resumed_from=resume.tier,
@@ -289,9 +292,13 @@ class FakeEngine:
         whole = " ".join([self._script.reply] * self._script.times)
         reply = whole.replace("{echo}", last).replace("{seed}", str(seed))
         reply = reply.replace("{arguments}", " ".join(sys.argv[2:]))
-        for part in _pieces(self._script.thinking):
+        reply = reply.replace("{messages}", everything)
+        begun = message.begun
+        if begun is None:
+            begun = ChatMessage(role="assistant", text="")
+        for part in _after(begun.thinking_text, self._script.thinking):
             yield "thinking", part
-        for part in _pieces(reply.replace("{messages}", everything)):
+        for part in _after(begun.text, reply):
             yield "answer", part
 
     def _fail(
@@ -330,6 +337,11 @@ class FakeEngine:
 def _pieces(text: str) -> list[str]:
     words = text.split(" ")
     return [word if n == 0 else " " + word for n, word in enumerate(words)] if text else []
+
+
+def _after(begun: str, whole: str) -> list[str]:
+    """What is still to be said of a text after its beginning."""
+    return _pieces(whole)[len(_pieces(begun)) :] if whole.startswith(begun) else _pieces(whole)
 
 
 def _facts(path: str) -> CheckpointFacts:

@@ -12,6 +12,8 @@ from app.chat.blocks.remarks import Note, StatusLine
 from app.chat.blocks.text_blocks import Prose, UserBubble
 from app.chat.blocks.waiting_line import WaitingLine
 from app.chat.chats import Chats
+from app.chat.turns.parts.row import ActionRow
+from app.chat.turns.parts.thinking import ThinkingFold
 from app.composition import Application
 from app.directories import Directories, directories, make_private
 from app.library.catalogue import STARTER
@@ -108,6 +110,10 @@ class TestWindow:
                     words.append(f"reply: {text}")
                 case StatusLine(text=text):
                     words.append(f"status: {text}")
+                case ActionRow():
+                    pass
+                case ThinkingFold(text=text):
+                    words.append(f"thoughts: {text}")
                 case Note(text=text):
                     words.append(f"note: {text}")
                 case InlineError(facts=facts):

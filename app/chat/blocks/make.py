@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from app.chat.blocks.column import Column
 from app.chat.blocks.inline_error import ErrorFacts, InlineError
-from app.chat.blocks.remarks import Note, StatusLine
+from app.chat.blocks.remarks import Note, StatusLine, StatusWords
 from app.chat.blocks.text_blocks import Prose, UserBubble
 from app.chat.blocks.waiting_line import WaitingLine
-from app.chat.kept.words import ResumeWords
+from app.chat.turns.parts.row import ActionRow, RowFacts
+from app.chat.turns.parts.thinking import ThinkingFold
 from app.look.icons import Icons
 from app.look.theme import Look
 
@@ -28,9 +29,17 @@ class BlockMaker:
         """A reply."""
         return Prose(self._look, self._column, text)
 
-    def status_line(self, text: str, resume: ResumeWords | None = None) -> StatusLine:
-        """The facts of a reply, and how its prompt was resumed."""
-        return StatusLine(self._look, self._icons, self._column, text, resume)
+    def thinking(self, text: str) -> ThinkingFold:
+        """What was thought before a reply."""
+        return ThinkingFold(self._look, self._icons, self._column, text, self._column.grew)
+
+    def row(self, facts: RowFacts) -> ActionRow:
+        """What can be done with a turn."""
+        return ActionRow(self._look, self._icons, self._column, facts)
+
+    def status_line(self, facts: RowFacts, words: StatusWords) -> StatusLine:
+        """The facts of a reply, how its prompt was resumed, and what can be done with it."""
+        return StatusLine(self._look, self._icons, self._column, facts, words)
 
     def note(self, text: str) -> Note:
         """One quiet sentence."""

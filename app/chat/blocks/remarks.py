@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from app.chat.blocks.resume_chip import ResumeChip
 from app.chat.blocks.text_blocks import Block
 from app.chat.kept.words import ResumeWords
+from app.chat.turns.deeds import TurnVerb, TurnWish
+from app.chat.turns.parts.row import ActionRow, RowFacts
 from app.look.icons import Icons
 from app.look.theme import Look, Role
-from app.widgets.icon_button import IconButton
 
 STATUS_HEIGHT: Final = 24
-ACTION_HEIGHT: Final = 28
 NOTE_HEIGHT: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
-class TurnAction:
-    """One icon under a turn: its name and what it does."""
+class StatusWords:
+    """What a status line says, and how the prompt was resumed."""
 
-    icon: str
-    name: str
-    run: Callable[[], None]
+    text: str
+    resume: ResumeWords | None = None
 
 
-class StatusLine(Block):
-    """The facts of a finished reply in one line; below it the room of the turn's actions.
+class StatusLine(ActionRow):
+    """The facts of a finished reply in one line; below it the row of the turn's actions.
 
     ``chip`` stands at the line's end, or below it where there is no room beside the text.
     """
@@ -40,19 +38,15 @@ class StatusLine(Block):
     gap = 8
 
     def __init__(
-        self,
-        look: Look,
-        icons: Icons,
-        column: QWidget,
-        text: str,
-        resume: ResumeWords | None = None,
+        self, look: Look, icons: Icons, column: QWidget, facts: RowFacts, words: StatusWords
     ) -> None:
-        super().__init__(look, column)
-        self._icons = icons
-        self.text = text
+        super().__init__(look, icons, column, facts)
+        self.text = words.text
+        resume = words.resume
         self.chip = ResumeChip(look, resume, self) if resume is not None else None
-        self._buttons: list[IconButton] = []
-        self.setAccessibleName(text)
+        if self.chip is not None:
+            self.chip.clicked.connect(lambda: facts.run(TurnWish(TurnVerb.INFO, facts.turn)))
+        self.setAccessibleDescription(words.text)
 
     def restyle(self) -> None:
         """Fonts and colours of the current theme, in the chip too."""
@@ -60,38 +54,11 @@ class StatusLine(Block):
         if self.chip is not None:
             self.chip.update()
 
-    def show_actions(self, actions: tuple[TurnAction, ...]) -> None:
-        """Show these actions; their room is always kept."""
-        for button in self._buttons:
-            button.hide()
-            button.deleteLater()
-        self._buttons = [self._button(action) for action in actions]
-        self._place_buttons()
-
-    def _button(self, action: TurnAction) -> IconButton:
-        button = IconButton(
-            self.look, self._icons, action.icon, action.name, self, side=ACTION_HEIGHT
-        )
-        button.clicked.connect(lambda _checked=False: action.run())
-        button.show()
-        return button
-
-    def _place_buttons(self) -> None:
-        # The first icon, not its button, stands at the text's edge.
-        x = -self.look.theme.px(5)
-        for button in self._buttons:
-            button.move(x, self.height() - button.height())
-            x += button.width()
-
-    def resizeEvent(self, _event: QResizeEvent) -> None:
-        """The actions stand at the bottom."""
-        self._place_buttons()
-
     def lay_out(self, width: int) -> int:
         """Room for the line and for the actions, which never move what is below."""
         theme = self.look.theme
         height = theme.px(STATUS_HEIGHT) + self._place_chip(width)
-        return height + theme.px(4) + theme.px(ACTION_HEIGHT)
+        return height + theme.px(4) + super().lay_out(width)
 
     def _place_chip(self, width: int) -> int:
         """Put the chip beside the text or below it; how much room that takes below."""

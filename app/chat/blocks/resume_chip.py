@@ -6,7 +6,7 @@ from typing import Final
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.chat.kept.words import ResumeWords
 from app.look.theme import Look, Role
@@ -31,7 +31,6 @@ class ResumeChip(QAbstractButton):
         self.setAccessibleDescription(words.sentence)
         self.setToolTip(words.sentence)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.clicked.connect(self._tell)
 
     def sizeHint(self) -> QSize:
         """As wide as its words and the dot before them."""
@@ -67,6 +66,3 @@ class ResumeChip(QAbstractButton):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(theme.color("focus"), 2))
             painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), theme.px(RADIUS), theme.px(RADIUS))
-
-    def _tell(self) -> None:
-        QToolTip.showText(self.mapToGlobal(self.rect().bottomLeft()), self.words.sentence, self)

@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from app.chat.conversation import ReplyFacts, Turn, TurnState
 from app.chat.session_facts import Problem
+from app.chat.turns.keeping import EDITED
 from app.errors import ENGINE_DIED
+from app.language.words import tr, tr_count
 
 DASH: Final = "–"
 BETWEEN: Final = "  ·  "
-
-STOP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "end-of-turn": "finished",
-        "stop-string": "finished at a stop text",
-        "max-tokens": "reached the limit",
-        "context-full": "context is full",
-        "stopped": "stopped by you",
-        "failed": "not finished",
-    }
-)
-
-TITLES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "memory-refused": "This does not fit into memory",
-        "request-invalid": "This message cannot be answered",
-        "request-too-large": "This chat is too long to send",
-        "template-failed": "The model cannot read this chat",
-        "store": "Your message was not saved",
-        "store-full": "The disk is full",
-        "engine-unavailable": "The engine is not there",
-        "device-lost": "The engine was started again",
-    }
-)
-OTHER_TITLE: Final = "There is no reply"
-RESTARTED_TITLE: Final = "The engine stopped and was restarted."
-RESTARTED_SENTENCE: Final = "Your chat is intact."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +29,17 @@ def status_text(turn: Turn) -> str:
     if facts is None:
         return ""
     if turn.state is TurnState.CUT:
-        return "Hearth was closed before this reply ended"
+        return tr("Hearth was closed before this reply ended")
+    if facts.stop_reason == EDITED:
+        return tr("written by you")
     count = facts.completion_tokens
+    tokens = tr("{count} tokens", count=DASH)
+    if count is not None:
+        tokens = tr_count("{count} tokens", count, count=format(count, ","))
     parts = [
-        f"{_speed(facts)} tok/s",
-        f"{DASH if count is None else format(count, ',')} token{'' if count == 1 else 's'}",
-        f"first token {_first_token(facts)}",
+        tr("{speed} tok/s", speed=_speed(facts)),
+        tokens,
+        tr("first token {time}", time=_first_token(facts)),
         _ending(turn, facts),
     ]
     return BETWEEN.join(parts)
@@ -75,11 +53,15 @@ def context_tokens(turn: Turn) -> int:
 
 
 def _ending(turn: Turn, facts: ReplyFacts) -> str:
-    if turn.state is TurnState.FAILED:
-        return STOP_WORDS["failed"]
-    if turn.state is TurnState.STOPPED:
-        return STOP_WORDS["stopped"]
-    return STOP_WORDS.get(facts.stop_reason or "", "finished")
+    states = {TurnState.FAILED: "failed", TurnState.STOPPED: "stopped"}
+    words = {
+        "stop-string": tr("finished at a stop text"),
+        "max-tokens": tr("reached the limit"),
+        "context-full": tr("context is full"),
+        "stopped": tr("stopped by you"),
+        "failed": tr("not finished"),
+    }
+    return words.get(states.get(turn.state, facts.stop_reason or ""), tr("finished"))
 
 
 def _speed(facts: ReplyFacts) -> str:
@@ -94,11 +76,26 @@ def _first_token(facts: ReplyFacts) -> str:
     if facts.timings is None or facts.timings.first_token_ms is None:
         return DASH
     seconds = facts.timings.first_token_ms / 1000
-    return f"{seconds:.2f} s" if seconds < 0.1 else f"{seconds:.1f} s"
+    return tr("{seconds} s", seconds=f"{seconds:.2f}" if seconds < 0.1 else f"{seconds:.1f}")
 
 
 def words_of(problem: Problem) -> ProblemWords:
     """What a person reads of ``problem``."""
     if problem.code == ENGINE_DIED:
-        return ProblemWords(RESTARTED_TITLE, RESTARTED_SENTENCE)
-    return ProblemWords(TITLES.get(problem.code, OTHER_TITLE), problem.sentence)
+        title = tr("The engine stopped and was restarted.")
+        return ProblemWords(title, tr("Your chat is intact."))
+    return ProblemWords(_title(problem.code), problem.sentence)
+
+
+def _title(code: str) -> str:
+    titles = {
+        "memory-refused": tr("This does not fit into memory"),
+        "request-invalid": tr("This message cannot be answered"),
+        "request-too-large": tr("This chat is too long to send"),
+        "template-failed": tr("The model cannot read this chat"),
+        "store": tr("Your message was not saved"),
+        "store-full": tr("The disk is full"),
+        "engine-unavailable": tr("The engine is not there"),
+        "device-lost": tr("The engine was started again"),
+    }
+    return titles.get(code, tr("There is no reply"))

@@ -5,7 +5,9 @@ Owns a timer; the writing itself is done by the store's thread, in order.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -13,6 +15,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat.conversation import ReplyContent, ReplyFacts, Turn, TurnState
 from app.chat.store import Store
 from app.chat.store_bridge import StoreBridge
+from app.chat.turns.asking import Asking
 from app.desktop.answers import OnError
 from engine.protocol import Tokens
 
@@ -28,28 +31,33 @@ class ReplyWriter(QObject):
 
     failed = Signal(object)
 
-    def __init__(
-        self, conversation: int, parent_turn: int, facts: ReplyFacts, store: StoreBridge
-    ) -> None:
+    def __init__(self, asking: Asking, store: StoreBridge) -> None:
         super().__init__()
+        begun = asking.begun
+        self._asking = asking
         self._store = store
         self._turn: int | None = None
-        self._ids: list[int] = []
-        self.text = ""
-        self.thinking_text = ""
-        self.facts = facts
+        self._ids: list[int] = list(begun.ids)
+        self.text = begun.text
+        self.thinking_text = begun.thinking_text
+        self.facts = _with_thinking_of(asking)
+        self._thinks_since: float | None = None
         self._timer = QTimer(self)
         self._timer.setInterval(WRITE_MS)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._write)
-        self._conversation = conversation
-        self._parent_turn = parent_turn
 
     def begin(self, then: Callable[[Turn], None]) -> None:
-        """Make the reply's row; ``then`` takes the empty turn."""
+        """Make the reply's row, or open it again; ``then`` takes the turn."""
+        asking = self._asking
+        before = asking.goes_on
 
         def begin(store: Store) -> Turn:
-            turn = store.turns.begin_reply(self._conversation, self._parent_turn, self.facts)
+            if before is None:
+                turn = store.turns.begin_reply(asking.conversation, asking.parent, self.facts)
+            else:
+                store.turns.write_reply(before.id, asking.begun)
+                turn = store.turns.read(before.id)
             self._turn = turn.id
             return turn
 
@@ -61,6 +69,7 @@ class ReplyWriter(QObject):
             self.text += tokens.text
         else:
             self.thinking_text += tokens.text
+            self._measure(len(tokens.ids))
         self._ids.extend(tokens.ids)
         if not self._timer.isActive():
             self._timer.start()
@@ -87,6 +96,15 @@ class ReplyWriter(QObject):
 
         self._store.ask(end, then, otherwise)
 
+    def _measure(self, tokens: int) -> None:
+        """Count what is thought, unless a part of it was never counted."""
+        now, facts = time.monotonic(), self.facts
+        spent = 0.0 if self._thinks_since is None else 1000 * (now - self._thinks_since)
+        self._thinks_since = now
+        if facts.thinking_ms is not None and facts.thinking_tokens is not None:
+            ms, count = facts.thinking_ms + spent, facts.thinking_tokens + tokens
+            self.facts = replace(facts, thinking_ms=ms, thinking_tokens=count)
+
     def _write(self) -> None:
         content = self.content()
 
@@ -102,3 +120,14 @@ class ReplyWriter(QObject):
 
 def _nobody(_result: object) -> None:
     """Nobody waits for this result."""
+
+
+def _with_thinking_of(asking: Asking) -> ReplyFacts:
+    """The facts of a reply before it begins, with what was thought before where it goes on."""
+    before = asking.goes_on
+    if before is None or not before.thinking_text:
+        return replace(asking.facts, thinking_ms=0.0, thinking_tokens=0)
+    found = before.reply or ReplyFacts()
+    return replace(
+        asking.facts, thinking_ms=found.thinking_ms, thinking_tokens=found.thinking_tokens
+    )
