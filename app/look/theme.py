@@ -54,12 +54,14 @@ class Role(Enum):
     STRONG = TypeSize("strong", 13, 20, weight=500)
     TITLE = TypeSize("title", 14, 20, weight=600)
     TITLE_PLAIN = TypeSize("title plain", 14, 20)
-    THOUGHT = TypeSize("open thinking", 14, 21)
     BODY = TypeSize("body", 15, 23)
     BRAND = TypeSize("brand", 15, 24, weight=600)
     PAGE = TypeSize("page title", 16, 24, weight=600)
     BIG = TypeSize("big number", 20, 26, weight=600)
     HEADING = TypeSize("heading", 20, 28, weight=600, spacing=-0.2)
+    HEADING_2 = TypeSize("second heading", 18, 26, weight=600, spacing=-0.2)
+    TABLE = TypeSize("table", 14, 20)
+    THOUGHT = TypeSize("thinking", 14, 21)
     CODE = TypeSize("code", 13, 20, mono=True)
 
 
