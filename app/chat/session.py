@@ -76,10 +76,10 @@ class ChatSession(OpenChat):
         text = whole_characters(text)
         if self.state.busy or not text.strip():
             return
-        self.unsaved = text
+        edited, self._edited = self._edited, None
+        self.unsaved = text if edited is None or edited.role == "user" else ""
         self._move(ChatState.SAVING)
-        keep = kept_turn(self.conversation, self._edited, text)
-        self._edited = None
+        keep = kept_turn(self.conversation, edited, text)
         self._services.store.ask(keep, self._on_kept, lambda error: self._on_not_kept(error, text))
 
     def edit(self, turn: int | None = None) -> str:
@@ -107,6 +107,7 @@ class ChatSession(OpenChat):
         if self.state.busy or asked is None or chat is None:
             return
         self._wanted = Wanted(asked.id)
+        self._move(ChatState.WAITING)
         if chat.leaf != asked.id:
             self._rearrange(replace(chat, leaf=asked.id))
         self._wait_for_model()
@@ -119,6 +120,7 @@ class ChatSession(OpenChat):
             return
         assert turn.parent is not None
         self._wanted = Wanted(turn.parent, turn)
+        self._move(ChatState.WAITING)
         self._rearrange(chat.with_turn(replace(turn, state=TurnState.STREAMING)))
         self._wait_for_model()
 

@@ -81,6 +81,8 @@ class InfoDialog(QDialog):
         for row, line in enumerate(self._lines):
             name, value = QLabel(line.name, inside), QLabel(line.value, inside)
             name.setProperty("tone", "quiet")
+            for label in (name, value):
+                label.setFont(theme.font(Role.INTERFACE))
             value.setTextFormat(Qt.TextFormat.PlainText)
             value.setWordWrap(True)
             value.setTextInteractionFlags(
@@ -89,7 +91,7 @@ class InfoDialog(QDialog):
             )
             value.setAccessibleName(f"{line.name}: {line.value}")
             grid.addWidget(name, row, 0, Qt.AlignmentFlag.AlignTop)
-            grid.addWidget(value, row, 1)
+            grid.addWidget(value, row, 1, Qt.AlignmentFlag.AlignTop)
         area = QScrollArea(self)
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
