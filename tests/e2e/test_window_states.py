@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.chat.blocks.remarks import StatusLine
-from app.chat.kept.words import LEFT_OUT
+from app.chat.kept.words import left_out_note
 from app.chat.session import ChatSession
 from app.chat.session_facts import ChatState
 from app.library.loaded import ModelPhase
@@ -194,7 +194,7 @@ def test_in_a_narrow_window_the_chip_stands_below_the_facts(open_window: OpenWin
 @pytest.mark.parametrize(
     ("wait", "words"),
     [
-        (Wait(seconds=30, position=2), "Waiting: 2nd in line, 4 chats answer at once"),
+        (Wait(seconds=30, position=2), "Waiting: number 2 in line, 4 chats answer at once"),
         (Wait(seconds=30, reason="loading"), "Waiting: the model is loading"),
         (
             Wait(seconds=30, reason="memory", needed_bytes=5 * GIB // 4, free_bytes=GIB),
@@ -269,7 +269,7 @@ def test_what_no_longer_fits_is_marked_at_its_place_and_not_sent_again(
     first.close()
     full = open_window(Script(resume=Resume(dropped_messages=2))).started()
     full.ask("three")
-    note = f"note: {LEFT_OUT}"
+    note = f"note: {left_out_note()}"
     kinds = [words if words == note else words.partition(" ")[0] for words in full.shown()]
     turn = ["user:", "reply:", "status:"]
     assert kinds == [*turn, note, *turn, *turn]
@@ -292,7 +292,7 @@ def test_an_edit_before_the_full_context_sees_all_of_its_own_path(
     script = Script(reply="{messages}", resume=Resume(dropped_messages=2))
     window = open_window(script).started()
     window.ask("two")
-    assert window.shown()[3:5] == [f"note: {LEFT_OUT}", "user: two"]
+    assert window.shown()[3:5] == [f"note: {left_out_note()}", "user: two"]
     window.page.edit_last()
     window.page.composer.set_draft("two, edited")
     press(window.page.composer.field, Qt.Key.Key_Return, "\r")

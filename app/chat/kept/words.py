@@ -4,32 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, get_args
 
 from app.chat.conversation import ReplyFacts
 from app.errors import gibibytes
+from app.language.words import tr, tr_count
 from engine.protocol import REASONS, Progress, Queued, Tier
 
-LEFT_OUT: Final = "Earlier messages no longer fit and are not seen by the model"
+
+def left_out_note() -> str:
+    """The note where the messages begin that a model still sees."""
+    return tr("Earlier messages no longer fit and are not seen by the model")
 
 
-SHORT_REASONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "short-prompt": "too short to keep",
-        "nothing-kept": "nothing was kept",
-        "no-common-prefix": "begins differently",
-        "evicted": "made room for others",
-        "no-room": "no room to resume",
-        "edited": "message edited",
-        "model-changed": "another model",
-        "damaged": "kept file damaged",
-        "template": "another chat template",
-        "history-rewritten": "rewritten by the template",
-        "context-full": "the oldest left out",
+def short_reasons() -> Mapping[str, str]:
+    """The engine's reasons for little reuse, in few words; its own sentence is for details."""
+    return {
+        "short-prompt": tr("too short to keep"),
+        "nothing-kept": tr("nothing was kept"),
+        "no-common-prefix": tr("begins differently"),
+        "evicted": tr("made room for others"),
+        "no-room": tr("no room to resume"),
+        "edited": tr("message edited"),
+        "model-changed": tr("another model"),
+        "damaged": tr("kept file damaged"),
+        "template": tr("another chat template"),
+        "history-rewritten": tr("rewritten by the template"),
+        "context-full": tr("the oldest left out"),
     }
-)
-"""The engine's reasons for little reuse, in few words; its own sentence stands in the details."""
+
 
 FIRST_READ: Final = frozenset({"short-prompt", "nothing-kept"})
 """Reasons with which nothing is read again: it was never kept."""
@@ -67,18 +70,24 @@ def resume_words(facts: ReplyFacts, *, begins: bool = False) -> ResumeWords | No
         return _little(total - resumed, facts.reason)
     if resumed == 0:
         return None
-    text = f"resumed {resumed:,} of {total:,} tokens{_whence(facts)}"
+    text = _resumed(facts, f"{resumed:,}", f"{total:,}")
     tiers: tuple[Tier, ...] = get_args(Tier)
     tier = next((tier for tier in tiers if tier == facts.resumed_from), None)
-    sentence = f"{text[:1].upper()}{text[1:]}. {_why(facts.reason)}"
+    begin = f"{text[:1].upper()}{text[1:]}"
+    sentence = tr("{what}. {why}", what=begin, why=_why(facts.reason))
     return ResumeWords(text, sentence.rstrip(), tier)
 
 
 def _little(count: int, reason: str) -> ResumeWords:
-    again = "" if reason in FIRST_READ else " again"
-    text = f"read {count:,}{again}: {SHORT_REASONS.get(reason, reason.replace('-', ' '))}"
-    tokens = "token was" if count == 1 else "tokens were"
-    return ResumeWords(text, f"{count:,} {tokens} read{again}. {_why(reason)}".rstrip(), None)
+    why, shown = _why(reason), f"{count:,}"
+    short = short_reasons().get(reason, reason.replace("-", " "))
+    if reason in FIRST_READ:
+        text = tr("read {count}: {why}", count=shown, why=short)
+        sentence = tr_count("{count} tokens were read. {why}", count, count=shown, why=why)
+    else:
+        text = tr("read {count} again: {why}", count=shown, why=short)
+        sentence = tr_count("{count} tokens were read again. {why}", count, count=shown, why=why)
+    return ResumeWords(text, sentence.rstrip(), None)
 
 
 def _why(reason: str | None) -> str:
@@ -86,43 +95,66 @@ def _why(reason: str | None) -> str:
     return next((sentence for word, sentence in REASONS.items() if word == reason), "")
 
 
-def _whence(facts: ReplyFacts) -> str:
-    """From where, and what moved; nothing of what an older version did not store."""
+def _resumed(facts: ReplyFacts, count: str, total: str) -> str:
+    """How much, from where and what moved; nothing of what an older version did not store."""
     places = {
-        "device": "the GPU" if facts.on_gpu else "memory",
-        "host": "RAM" if facts.on_gpu else "memory",
-        "disk": "disk",
+        "device": tr("the GPU") if facts.on_gpu else tr("memory"),
+        "host": tr("RAM") if facts.on_gpu else tr("memory"),
+        "disk": tr("disk"),
     }
     place = places.get(facts.resumed_from or "")
     if place is None:
-        return ""
+        return tr("resumed {count} of {total} tokens", count=count, total=total)
     if not facts.resumed_bytes or facts.resumed_ms is None:
-        return f" from {place}"
-    return f" from {place}, {megabytes(facts.resumed_bytes)} in {seconds(facts.resumed_ms)}"
+        return tr(
+            "resumed {count} of {total} tokens from {place}", count=count, total=total, place=place
+        )
+    return tr(
+        "resumed {count} of {total} tokens from {place}, {size} in {time}",
+        count=count,
+        total=total,
+        place=place,
+        size=megabytes(facts.resumed_bytes),
+        time=seconds(facts.resumed_ms),
+    )
 
 
 def waiting_words(queued: Queued, streams: int) -> str:
     """What a message waits for, with its place in the line."""
+    number = queued.position
     match queued.reason:
         case "loading":
-            return "Waiting: the model is loading"
+            return tr("Waiting: the model is loading")
+        case "chats-at-once" if number <= 1:
+            return tr_count("Waiting: next in line, %n chats answer at once", streams)
         case "chats-at-once":
-            at_once = "one chat answers" if streams == 1 else f"{streams} chats answer"
-            return f"Waiting: {_place(queued.position)} in line, {at_once} at once"
+            return tr_count(
+                "Waiting: number {number} in line, %n chats answer at once", streams, number=number
+            )
         case "memory":
             needed = gibibytes(queued.needed_bytes, up=True)
             free = gibibytes(queued.free_bytes, up=False)
-            return f"Waiting for {needed} of memory, {free} are free"
+            return tr("Waiting for {needed} of memory, {free} are free", needed=needed, free=free)
+        case "another-prompt" if number <= 1:
+            return tr("Waiting: next in line, another message is being read")
         case "another-prompt":
-            return f"Waiting: {_place(queued.position)} in line, another message is being read"
+            return tr(
+                "Waiting: number {number} in line, another message is being read", number=number
+            )
 
 
 def reading_words(progress: Progress) -> str:
     """How far a prompt is read, or what is kept of it taken up."""
-    share = f"{progress.done / progress.total:.0%}".replace("%", " %")
+    share = round(100 * progress.done / progress.total)
     if progress.phase == "resume":
-        return f"Taking up the chat, {share} of {megabytes(progress.total)}"
-    return f"Reading {progress.total:,} tokens, {share}"
+        size = megabytes(progress.total)
+        return tr("Taking up the chat, {percent} % of {size}", percent=share, size=size)
+    return tr_count(
+        "Reading {count} tokens, {percent} %",
+        progress.total,
+        count=f"{progress.total:,}",
+        percent=share,
+    )
 
 
 def left_out_words(count: int) -> str:
@@ -148,10 +180,3 @@ def seconds(milliseconds: float) -> str:
     """A short time: ``0.2 s``, below a tenth ``0.04 s``, never less than ``0.01 s``."""
     found = max(0.01, milliseconds / 1000)
     return f"{found:.2f} s" if found < 0.095 else f"{found:.1f} s"
-
-
-def _place(position: int) -> str:
-    if position <= 1:
-        return "next"
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(position % 10, "th")
-    return f"{position}{'th' if position % 100 in (11, 12, 13) else ending}"

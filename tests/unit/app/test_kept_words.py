@@ -8,12 +8,12 @@ import pytest
 
 from app.chat.conversation import ReplyFacts
 from app.chat.kept.words import (
-    SHORT_REASONS,
     left_out_words,
     megabytes,
     reading_words,
     resume_words,
     seconds,
+    short_reasons,
     waiting_words,
 )
 from engine.protocol import REASONS, Progress, Queued
@@ -101,14 +101,14 @@ def test_where_most_was_resumed_the_reason_stands_in_the_details() -> None:
 
 
 def test_every_reason_of_the_engine_has_short_words_of_its_own() -> None:
-    assert set(SHORT_REASONS) == set(REASONS)
-    assert len(set(SHORT_REASONS.values())) == len(SHORT_REASONS)
+    assert set(short_reasons()) == set(REASONS)
+    assert len(set(short_reasons().values())) == len(short_reasons())
     for reason in REASONS:
         words = resume_words(ReplyFacts(prompt_tokens=1, resumed_tokens=0, reason=reason))
         if reason == "short-prompt":
             assert words is None
             continue
-        assert words is not None and words.sentence.startswith("1 token was read")
+        assert words is not None and words.sentence.startswith("1 token")
         assert words.sentence.endswith(REASONS[reason])
 
 
@@ -131,11 +131,11 @@ def queued(reason: str, position: int = 1, needed: int = 0, free: int = 0) -> st
 
 def test_what_is_waited_for_is_told_with_the_place_in_the_line() -> None:
     assert queued("loading") == "Waiting: the model is loading"
-    assert queued("chats-at-once", 2) == "Waiting: 2nd in line, 4 chats answer at once"
+    assert queued("chats-at-once", 2) == "Waiting: number 2 in line, 4 chats answer at once"
     assert queued("chats-at-once") == "Waiting: next in line, 4 chats answer at once"
-    assert queued("another-prompt", 3).startswith("Waiting: 3rd in line")
+    assert queued("another-prompt", 3).startswith("Waiting: number 3 in line")
     alone = Queued(request=1, position=11, reason="chats-at-once")
-    assert waiting_words(alone, 1) == "Waiting: 11th in line, one chat answers at once"
+    assert waiting_words(alone, 1) == "Waiting: number 11 in line, 1 chats answer at once"
 
 
 def test_memory_that_is_waited_for_never_looks_as_if_it_were_there() -> None:

@@ -9,7 +9,7 @@ from app.chat.blocks.remarks import StatusWords
 from app.chat.blocks.text_blocks import Block
 from app.chat.blocks.words import status_text
 from app.chat.conversation import Conversation, Turn, TurnState
-from app.chat.kept.words import LEFT_OUT, resume_words
+from app.chat.kept.words import left_out_note, resume_words
 from app.chat.session import ChatSession
 from app.chat.turns.deeds import TurnDeed, TurnWish, deeds_of, version_of
 from app.chat.turns.parts.row import ActionRow, RowFacts
@@ -50,7 +50,7 @@ class TurnBlocks:
         """What stands for one turn; a reply that still grows has only what stands before it."""
         before: list[Block] = []
         if turn.id == self.first_seen:
-            before.append(self._make.note(LEFT_OUT))
+            before.append(self._make.note(left_out_note()))
         if turn.role != "assistant":
             return [*before, self._make.user_turn(turn.text), *self.user_row(turn, chat)]
         before += self.model_note(turn.reply.model_name if turn.reply is not None else "")
