@@ -1,6 +1,7 @@
 """The transcript: a scrolling column of turns that follows the newest text unless one scrolls up.
 
-Owns the column. Plain text: what a model writes is shown letter for letter. UI thread only.
+Owns the column. What a model writes is read as Markdown and copied letter for letter. UI thread
+only.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QWidget
 from app.chat.blocks.column import Column
 from app.chat.blocks.make import BlockMaker
 from app.chat.blocks.selection import Selection, SelectionMouse
-from app.chat.blocks.text_blocks import Prose
+from app.chat.blocks.text_blocks import Block
+from app.chat.rendered.formulas import Formulas
+from app.chat.rendered.reply import Press, Reply
+from app.desktop.answers import Background
 from app.look.icons import Icons
 from app.look.theme import Look
 from app.widgets.latest_pill import LatestPill
@@ -43,7 +47,7 @@ class Transcript(QScrollArea):
     def __init__(self, look: Look, icons: Icons, parent: QWidget) -> None:
         super().__init__(parent)
         self._look = look
-        self._reply: Prose | None = None
+        self._reply: Reply | None = None
         self._following = True
         self._moving = False
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -52,7 +56,10 @@ class Transcript(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setAutoFillBackground(False)
         self.column = Column(look, self)
-        self.make = BlockMaker(look, icons, self.column)
+        background = Background(self)
+        self.destroyed.connect(background.close)
+        press = Press(icons, Formulas(look, background), background)
+        self.make = BlockMaker(look, icons, self.column, press, self.grew)
         self.selection = Selection(self.column)
         self.setWidget(self.column)
         self.column.setAutoFillBackground(False)
@@ -82,8 +89,10 @@ class Transcript(QScrollArea):
 
     def begin_reply(self, text: str = "") -> None:
         """Put an open reply at the end; ``grow_reply`` adds to it."""
-        self._reply = self.make.reply_turn(text)
+        self._reply = self.make.reply_turn("")
         self.column.add([self._reply])
+        if text:
+            self._reply.append(text)
 
     def grow_reply(self, text: str) -> None:
         """Add newly generated text to the open reply."""
@@ -91,7 +100,6 @@ class Transcript(QScrollArea):
             self.begin_reply()
         assert self._reply is not None
         self._reply.append(text)
-        self.column.grew(self._reply)
 
     def end_reply(self, text: str) -> None:
         """Close the open reply as ``text``; an empty one leaves no block."""
@@ -102,8 +110,19 @@ class Transcript(QScrollArea):
                 self.column.remove(self._reply)
             else:
                 self._reply.finish(text)
-                self.column.grew(self._reply)
+                self._reply.wake()
         self._reply = None
+
+    def grew(self, block: Block) -> None:
+        """Lay a block out again; what is read below it stays where it is on the screen."""
+        bar = self.verticalScrollBar()
+        top, before = block.y(), block.height()
+        self.column.grew(block)
+        change = block.height() - before
+        if change and not self._following and top < bar.value():
+            self._moving = True
+            bar.setValue(bar.value() + change)
+            self._moving = False
 
     # Scrolling ---------------------------------------------------------------------------------
 

@@ -32,6 +32,13 @@ class IconButton(QAbstractButton):
         look.changed.connect(self._on_look_changed)
         self._on_look_changed()
 
+    def show_icon(self, icon: str, name: str) -> None:
+        """Another icon and name from now on."""
+        self._icon = icon
+        self.setAccessibleName(name)
+        self.setToolTip(name)
+        self.update()
+
     def sizeHint(self) -> QSize:
         """The side of the square, scaled."""
         side = self._look.theme.px(self._side)

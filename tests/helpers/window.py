@@ -9,9 +9,10 @@ from PySide6.QtGui import QFont
 
 from app.chat.blocks.inline_error import InlineError
 from app.chat.blocks.remarks import Note, StatusLine
-from app.chat.blocks.text_blocks import Prose, UserBubble
+from app.chat.blocks.text_blocks import UserBubble
 from app.chat.blocks.waiting_line import WaitingLine
 from app.chat.chats import Chats
+from app.chat.rendered.reply import Reply
 from app.chat.turns.parts.row import ActionRow
 from app.chat.turns.parts.thinking import ThinkingFold
 from app.composition import Application
@@ -106,7 +107,7 @@ class TestWindow:
             match block:
                 case UserBubble(text=text):
                     words.append(f"user: {text}")
-                case Prose(text=text):
+                case Reply(text=text):
                     words.append(f"reply: {text}")
                 case StatusLine(text=text):
                     words.append(f"status: {text}")

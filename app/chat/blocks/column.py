@@ -87,6 +87,7 @@ class Column(QWidget):
         """Take ``block`` away."""
         index = self._blocks.index(block)
         del self._blocks[index], self._tops[index]
+        block.release()
         block.hide()
         block.deleteLater()
         self._arrange(index)
@@ -94,6 +95,7 @@ class Column(QWidget):
     def clear(self) -> None:
         """Take all blocks away."""
         for block in self._blocks:
+            block.release()
             block.hide()
             block.deleteLater()
         self._blocks.clear()

@@ -13,7 +13,7 @@ from PySide6.QtGui import QGuiApplication, QMouseEvent
 from PySide6.QtWidgets import QScrollArea
 
 from app.chat.blocks.column import Column
-from app.chat.blocks.text_blocks import TextBlock
+from app.chat.blocks.text_blocks import Selectable
 
 AUTO_SCROLL_MS: Final = 40
 
@@ -37,10 +37,10 @@ class Selection:
         """The place nearest to ``point`` of the column; only blocks with text have places."""
         blocks = self._column.blocks
         index = self._column.index_at(point.y())
-        while index > 0 and not isinstance(blocks[index], TextBlock):
+        while index > 0 and not isinstance(blocks[index], Selectable):
             index -= 1
         block = blocks[index] if index < len(blocks) else None
-        if not isinstance(block, TextBlock):
+        if not isinstance(block, Selectable):
             return Place(index, 0)
         return Place(index, block.offset_at(QPointF(point - block.pos())))
 
@@ -53,7 +53,7 @@ class Selection:
         """Select everything between the anchor and ``place``."""
         first, last = sorted((self._anchor, place))
         for index, block in enumerate(self._column.blocks):
-            if isinstance(block, TextBlock):
+            if isinstance(block, Selectable):
                 start = first.offset if index == first.block else 0
                 stop = last.offset if index == last.block else len(block.text)
                 inside = first.block <= index <= last.block
@@ -64,7 +64,7 @@ class Selection:
         """Select the word at ``place``."""
         block = self.block_at(place)
         if block is not None:
-            word = block.flow.word_at(place.offset)
+            word = block.word_at(place.offset)
             self.begin(Place(place.block, word.start))
             self.extend(Place(place.block, word.stop))
 
@@ -76,14 +76,14 @@ class Selection:
     def text(self) -> str:
         """What is selected, letter for letter; turns apart by an empty line."""
         blocks = self._column.blocks
-        parts = [b.selected_text() for b in blocks if isinstance(b, TextBlock)]
+        parts = [b.selected_text() for b in blocks if isinstance(b, Selectable)]
         return "\n\n".join(part for part in parts if part)
 
-    def block_at(self, place: Place) -> TextBlock | None:
+    def block_at(self, place: Place) -> Selectable | None:
         """The block of ``place``, None where it has no text."""
         blocks = self._column.blocks
         block = blocks[place.block] if place.block < len(blocks) else None
-        return block if isinstance(block, TextBlock) else None
+        return block if isinstance(block, Selectable) else None
 
     def _offer_primary(self) -> None:
         clipboard = QGuiApplication.clipboard()

@@ -44,15 +44,47 @@ class Block(QWidget):
         """Take fonts and sizes of the current theme; ``lay_out`` follows."""
         self.update()
 
+    def release(self) -> None:
+        """Nothing is told to this block any more: the column takes it away."""
 
-class TextBlock(Block):
-    """A block whose text can be selected. ``text`` is exact, the flow may show less."""
+
+class Selectable(Block):
+    """A block whose text can be selected; ``text`` is exact, ``selection`` offsets into it."""
 
     def __init__(self, look: Look, column: QWidget, text: str) -> None:
         super().__init__(look, column)
-        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.text = text
         self.selection = range(0)
+
+    @abstractmethod
+    def offset_at(self, point: QPointF) -> int:
+        """Offset into ``text`` nearest to a point of the block."""
+
+    @abstractmethod
+    def word_at(self, offset: int) -> range:
+        """The word around an offset."""
+
+    def select(self, selection: range) -> None:
+        """Show ``selection`` (offsets into ``text``) as selected."""
+        if selection != self.selection:
+            self.selection = selection
+            self.update()
+
+    def selected_text(self) -> str:
+        """The selected part, letter for letter."""
+        return self.text[self.selection.start : self.selection.stop]
+
+    def plain_text(self) -> str:
+        """The selected part, or all where nothing is, without marks of Markdown."""
+        return self.selected_text() or self.text
+
+
+class TextBlock(Selectable):
+    """A block of plain text; the flow may show less of it than there is."""
+
+    def __init__(self, look: Look, column: QWidget, text: str) -> None:
+        super().__init__(look, column, text)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         theme = look.theme
         self.flow = TextFlow(theme.font(Role.BODY), theme.line_px(Role.BODY))
         self.flow.set_text(self.shown_text())
@@ -76,55 +108,15 @@ class TextBlock(Block):
         offset = self.flow.offset_at(point - self.flow_origin())
         return len(self.text) if offset >= len(self.flow.text) else offset
 
-    def select(self, selection: range) -> None:
-        """Show ``selection`` (offsets into ``text``) as selected."""
-        if selection != self.selection:
-            self.selection = selection
-            self.update()
-
-    def selected_text(self) -> str:
-        """The selected part, letter for letter."""
-        return self.text[self.selection.start : self.selection.stop]
+    def word_at(self, offset: int) -> range:
+        """The word around an offset."""
+        return self.flow.word_at(offset)
 
     def paint_flow(self, painter: QPainter, clip: QRectF) -> None:
         """Draw the text with its selection."""
         theme = self.look.theme
         ink = Ink(theme.color("text"), theme.color("selection"))
         self.flow.paint(painter, self.flow_origin(), clip, ink, self.selection)
-
-
-class Prose(TextBlock):
-    """A reply: plain text over the full measure, on the transcript's own ground."""
-
-    gap = 10
-
-    def __init__(self, look: Look, column: QWidget, text: str = "") -> None:
-        super().__init__(look, column, text)
-        self.setAccessibleName("Reply")
-        self.setAccessibleDescription(text)
-
-    def lay_out(self, width: int) -> int:
-        """All lines at the full width."""
-        self.flow.set_width(width)
-        return max(self.look.theme.line_px(Role.BODY), round(self.flow.height))
-
-    def append(self, text: str) -> None:
-        """Add newly generated text; the lines above the open piece stay as they are."""
-        self.text += text
-        changed = self.flow.append(text)
-        self.update(0, int(changed), self.width(), self.height() - int(changed))
-
-    def finish(self, text: str) -> None:
-        """End with the final text, which is also what a screen reader reads."""
-        if text != self.text:
-            self.text = text
-            self.flow.set_text(text)
-            self.update()
-        self.setAccessibleDescription(text)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Only the lines that need it."""
-        self.paint_flow(QPainter(self), QRectF(event.rect()))
 
 
 class UserBubble(TextBlock):

@@ -121,7 +121,7 @@ class TextFlow:
         piece = self._pieces[self._index_at(point.y())]
         number = bisect_right(piece.bottoms, point.y() - piece.top)
         line = piece.layout.lineAt(min(number, piece.layout.lineCount() - 1))
-        offset = piece.start + _points(piece.text, line.xToCursor(point.x()))
+        offset = piece.start + points(piece.text, line.xToCursor(point.x()))
         if offset == piece.end and not piece.ends_paragraph and piece.text.endswith(" "):
             # Behind the space stands the next line, which belongs to the next piece.
             return offset - 1
@@ -131,12 +131,12 @@ class TextFlow:
         """The word around ``offset``."""
         for piece in self._pieces:
             if piece.start <= offset <= piece.end:
-                at = _units(piece.text, offset - piece.start)
+                at = units(piece.text, offset - piece.start)
                 words = QTextLayout.CursorMode.SkipWords
                 end = piece.layout.nextCursorPosition(at, words)
                 start = piece.layout.previousCursorPosition(end, words)
-                begin = piece.start + _points(piece.text, start)
-                stop = piece.start + _points(piece.text, end)
+                begin = piece.start + points(piece.text, start)
+                stop = piece.start + points(piece.text, end)
                 return range(begin, begin + len(self.text[begin:stop].rstrip()))
         return range(offset, offset)
 
@@ -177,7 +177,7 @@ class TextFlow:
                     return end + 1
                 start = stop
                 continue
-            cut = start + _points(piece.text, piece.layout.lineAt(lines - 2).textStart())
+            cut = start + points(piece.text, piece.layout.lineAt(lines - 2).textStart())
             self._push(self._piece(start, self.text[start:cut], direction))
             start = cut
 
@@ -222,8 +222,8 @@ class TextFlow:
         if last <= first:
             return []
         chosen = QTextLayout.FormatRange()
-        chosen.start = _units(piece.text, first)
-        chosen.length = _units(piece.text, last) - chosen.start
+        chosen.start = units(piece.text, first)
+        chosen.length = units(piece.text, last) - chosen.start
         style = QTextCharFormat()
         style.setBackground(ink.selection)
         chosen.format = style
@@ -248,14 +248,14 @@ def alignment_of(direction: Qt.LayoutDirection) -> Qt.AlignmentFlag:
     return Qt.AlignmentFlag.AlignRight if rtl else Qt.AlignmentFlag.AlignLeft
 
 
-def _units(text: str, points: int) -> int:
+def units(text: str, points: int) -> int:
     """UTF-16 units in the first ``points`` characters."""
     if text.isascii():
         return points
     return points + sum(1 for letter in text[:points] if ord(letter) > 0xFFFF)
 
 
-def _points(text: str, units: int) -> int:
+def points(text: str, units: int) -> int:
     """Characters in the first ``units`` UTF-16 units."""
     if text.isascii():
         return units

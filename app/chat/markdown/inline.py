@@ -48,9 +48,8 @@ def _placed(token: Token, style: Style, source: str, at: int, stop: int) -> Iter
             yield _found(token.content, style, source, at, stop)
         case "code_inline":
             yield _found(token.content, replace(style, code=True), source, at, stop)
-        case "softbreak":
-            yield _found("\n", style, source, at, stop, shown=" ")
-        case "hardbreak":
+        case "softbreak" | "hardbreak":
+            # A model that breaks a line means it: verses, addresses, lists without marks.
             yield _found("\n", style, source, at, stop)
         case "image":
             shown = token.content or str(token.attrGet("src") or "")
@@ -66,15 +65,12 @@ def _placed(token: Token, style: Style, source: str, at: int, stop: int) -> Iter
             return
 
 
-def _found(
-    text: str, style: Style, source: str, at: int, stop: int, *, shown: str | None = None
-) -> Run:
+def _found(text: str, style: Style, source: str, at: int, stop: int) -> Run:
     """``text`` where it stands next; where it is written otherwise (an entity), just here."""
     place = source.find(text, at, stop) if text else at
-    found = text if shown is None else shown
     if place < 0:
-        return Run(found, range(at, _reached(text, source, at, stop)), style)
-    return Run(found, range(place, place + len(text)), style)
+        return Run(text, range(at, _reached(text, source, at, stop)), style)
+    return Run(text, range(place, place + len(text)), style)
 
 
 def _reached(text: str, source: str, at: int, stop: int) -> int:

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a run is set; ``href`` is where a link leads, ``tex`` the source of a formula."""
+    """How a run is set; ``href`` is where a link leads, ``tex`` the source of a formula.
+
+    ``kind`` names what a part of code is, as the theme's colours do.
+    """
 
     strong: bool = False
     emphasis: bool = False
@@ -19,6 +22,7 @@ class Style:
     code: bool = False
     href: str | None = None
     tex: str | None = None
+    kind: str = ""
 
 
 PLAIN = Style()
