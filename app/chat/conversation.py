@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 
+from app.settings.sampling import SamplingSettings
 from app.text import whole_characters
 from engine.protocol import ChatMessage, Role, Sampling, Timings
 
@@ -106,6 +107,14 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Scroll:
+    """Where a chat was read: ``share`` of ``turn``'s height above the window."""
+
+    turn: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Conversation:
     """The turns of one conversation and which path of them is shown.
 
@@ -113,6 +122,9 @@ class Conversation:
         system: the system prompt; None leaves it to the template, "" is an empty one.
         date: ISO date of the first message, what templates see as today; None before it.
         leaf: the last turn of the shown path, None while there is none.
+        preset: the name of the preset it began with or was given.
+        sampling: how replies are drawn here, where that is not as everywhere.
+        thinking: whether the model thinks before a reply, None as it likes.
     """
 
     id: int
@@ -123,6 +135,9 @@ class Conversation:
     date: str | None = None
     model: str | None = None
     leaf: int | None = None
+    preset: str | None = None
+    sampling: SamplingSettings | None = None
+    thinking: bool | None = None
     turns: Mapping[int, Turn] = field(default_factory=lambda: MappingProxyType({}))
 
     def path(self) -> tuple[Turn, ...]:

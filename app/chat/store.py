@@ -15,9 +15,11 @@ from pathlib import Path
 from types import TracebackType
 
 from app.chat.storage.conversations import ConversationEntry, ConversationTable
+from app.chat.storage.copies import Copies
 from app.chat.storage.database import Database
 from app.chat.storage.lengths import LengthTable
 from app.chat.storage.migrations import CURRENT, Schema, migrate
+from app.chat.storage.search import Search
 from app.chat.storage.turns import TurnTable
 from app.errors import StoreDamaged, StoreError
 
@@ -35,6 +37,8 @@ class Store:
         conversations: conversations as a whole.
         turns: their messages.
         lengths: how long they are.
+        search: finds chats by words.
+        copies: makes branches.
     """
 
     def __init__(self, database: Database, clock_ms: Callable[[], int] = _now_ms) -> None:
@@ -42,6 +46,8 @@ class Store:
         self.conversations = ConversationTable(database, clock_ms)
         self.turns = TurnTable(database, clock_ms)
         self.lengths = LengthTable(database)
+        self.search = Search(database)
+        self.copies = Copies(database, clock_ms)
 
     def close(self) -> None:
         """Close the database; nothing is waiting to be written."""

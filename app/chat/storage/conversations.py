@@ -6,10 +6,14 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.chat.conversation import Conversation, with_turns
+import msgspec
+
+from app.chat.conversation import Conversation, Scroll, with_turns
 from app.chat.storage.database import Database, Value
-from app.chat.storage.rows import TURN_COLUMNS, turn_of
+from app.chat.storage.rows import TURN_COLUMNS, kept_rows, turn_of
+from app.chat.storage.words import WordIndex
 from app.errors import StoreError
+from app.settings.sampling import SamplingSettings
 from app.text import NEW_CHAT, whole_characters
 
 
@@ -23,6 +27,7 @@ class ConversationEntry:
     updated_ms: int
     model: str | None
     trashed_ms: int | None
+    pinned_ms: int | None = None
 
 
 class ConversationTable:
@@ -31,6 +36,7 @@ class ConversationTable:
     def __init__(self, database: Database, clock_ms: Callable[[], int]) -> None:
         self._database = database
         self._clock_ms = clock_ms
+        self._words = WordIndex(database)
 
     def entries(self, *, trashed: bool = False) -> tuple[ConversationEntry, ...]:
         """Every conversation that is not in the trash, or is; last used first."""
@@ -67,6 +73,7 @@ class ConversationTable:
                     model,
                 ),
             )
+            self._words.put_title(made)
         return self.read(made)
 
     def read(self, conversation: int) -> Conversation:
@@ -79,7 +86,7 @@ class ConversationTable:
             " WHERE turn.conversation = ? ORDER BY turn.id",
             (conversation,),
         )
-        return with_turns(_conversation(rows[0]), map(turn_of, turns))
+        return with_turns(_conversation(rows[0]), map(turn_of, kept_rows(turns)))
 
     def draft(self, conversation: int) -> str:
         """What was typed but not sent."""
@@ -88,7 +95,12 @@ class ConversationTable:
 
     def rename(self, conversation: int, title: str) -> None:
         """Give a title; it is kept whatever is said later."""
-        self._change(conversation, "title = ?, title_given = 1", whole_characters(title))
+        with self._database.transaction():
+            self._database.write(
+                "UPDATE conversation SET title = ?, title_given = 1 WHERE id = ?",
+                (whole_characters(title), conversation),
+            )
+            self._words.put_title(conversation)
 
     def set_system(self, conversation: int, system: str | None) -> None:
         """Set the system prompt; None leaves it to the template."""
@@ -98,6 +110,50 @@ class ConversationTable:
     def set_model(self, conversation: int, model: str) -> None:
         """Remember which checkpoint the conversation was last held with."""
         self._change(conversation, "model = ?", model)
+
+    def suggest_title(self, conversation: int, title: str) -> None:
+        """Give a title that the model made; one that a person gave stays."""
+        with self._database.transaction():
+            self._database.write(
+                "UPDATE conversation SET title = ? WHERE id = ? AND NOT title_given",
+                (whole_characters(title), conversation),
+            )
+            self._words.put_title(conversation)
+
+    def pin(self, conversation: int, pinned: bool) -> None:
+        """Keep it at the top of the list, or no more."""
+        self._change(conversation, "pinned_ms = ?", self._clock_ms() if pinned else None)
+
+    def set_preset(self, conversation: int, preset: str | None) -> None:
+        """Remember the name of the preset that it was given."""
+        self._change(conversation, "preset = ?", preset)
+
+    def set_sampling(self, conversation: int, sampling: SamplingSettings | None) -> None:
+        """Set how replies are drawn here; None is as everywhere."""
+        text = None if sampling is None else msgspec.json.encode(sampling).decode()
+        self._change(conversation, "sampling = ?", text)
+
+    def set_thinking(self, conversation: int, thinking: bool | None) -> None:
+        """Set whether the model thinks before a reply; None is as it likes."""
+        self._change(conversation, "thinking = ?", None if thinking is None else int(thinking))
+
+    def scroll(self, conversation: int) -> Scroll | None:
+        """Where the chat was read when it was left; None at its end."""
+        rows = self._database.read(
+            "SELECT scroll_turn, scroll_share FROM conversation WHERE id = ?", (conversation,)
+        )
+        if not rows or rows[0][0] is None or rows[0][1] is None:
+            return None
+        return Scroll(rows[0][0], rows[0][1])
+
+    def set_scroll(self, conversation: int, scroll: Scroll | None) -> None:
+        """Remember where the chat is read; None is its end."""
+        turn, share = (None, None) if scroll is None else (scroll.turn, scroll.share)
+        with self._database.transaction():
+            self._database.write(
+                "UPDATE conversation SET scroll_turn = ?, scroll_share = ? WHERE id = ?",
+                (turn, share, conversation),
+            )
 
     def set_draft(self, conversation: int, draft: str) -> None:
         """Remember what was typed but not sent."""
@@ -118,6 +174,7 @@ class ConversationTable:
     def erase(self, conversation: int) -> None:
         """Remove a conversation and its turns for good."""
         with self._database.transaction():
+            self._words.forget(conversation)
             self._database.write("DELETE FROM conversation WHERE id = ?", (conversation,))
 
     def _change(self, conversation: int, assignment: str, value: Value) -> None:
@@ -135,6 +192,7 @@ def _entry(row: sqlite3.Row) -> ConversationEntry:
         updated_ms=row["updated_ms"],
         model=row["model"],
         trashed_ms=row["trashed_ms"],
+        pinned_ms=row["pinned_ms"],
     )
 
 
@@ -148,4 +206,9 @@ def _conversation(row: sqlite3.Row) -> Conversation:
         date=row["date"],
         model=row["model"],
         leaf=row["leaf"],
+        preset=row["preset"],
+        sampling=None
+        if row["sampling"] is None
+        else msgspec.json.decode(row["sampling"], type=SamplingSettings),
+        thinking=None if row["thinking"] is None else bool(row["thinking"]),
     )

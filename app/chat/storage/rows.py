@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -18,7 +18,7 @@ SEED_SPAN: Final = 1 << 64
 
 TURN_COLUMNS: Final = (
     "turn.id, turn.parent, turn.sibling, turn.role, turn.text, turn.created_ms, turn.state,"
-    " turn.thinking_text, reply.*"
+    " turn.thinking_text, turn.trashed_ms, reply.*"
 )
 
 
@@ -37,6 +37,20 @@ def ids_from_bytes(content: bytes) -> tuple[int, ...]:
     if sys.byteorder == "big":
         packed.byteswap()
     return tuple(packed)
+
+
+def kept_rows(rows: Iterable[sqlite3.Row]) -> Iterator[sqlite3.Row]:
+    """The rows of turns that are not in the trash, nor follow one that is.
+
+    Args:
+        rows: of one conversation by id: a turn comes after the one it follows.
+    """
+    gone: set[int] = set()
+    for row in rows:
+        if row["trashed_ms"] is not None or row["parent"] in gone:
+            gone.add(row["id"])
+        else:
+            yield row
 
 
 def turn_of(row: sqlite3.Row) -> Turn:

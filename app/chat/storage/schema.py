@@ -1,13 +1,15 @@
-"""Version 2 of the store's tables, and how an older one becomes it.
+"""Version 3 of the store's tables, and how an older one becomes it.
 
     conversation   one row a conversation; ``leaf`` is the end of the shown path
-    turn           the tree: each row knows its parent and its number among its siblings
+    turn           the tree: each row knows its parent and its number among its siblings; a turn in
+                   the trash is not read, nor what follows it
     reply          facts of an assistant's turn; exact ids as little-endian int32
     blob           contents in the blob folder, by SHA-256
     turn_blob      which blobs a turn carries, in order
+    turn_words     full-text index over ``turn.text``, by triples of letters: any part of a word is
+                   found in any language, once a reply is no longer written
+    title_words    the same over ``conversation.title``
 
-``turn.id`` is a stable rowid, so that a full-text index (FTS5 with external content over
-``turn.text`` and ``conversation.title``) can be added by a later migration without a rewrite.
 Times are milliseconds since 1970, UTC. Lists and records are JSON.
 """
 
@@ -17,8 +19,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-VERSION: Final = 2
+VERSION: Final = 3
 APPLICATION_ID: Final = 0x48727468  # "Hrth"
+
+WORDS: Final = (
+    "CREATE VIRTUAL TABLE turn_words USING fts5(text, tokenize = 'trigram')",
+    "CREATE VIRTUAL TABLE title_words USING fts5(title, tokenize = 'trigram')",
+)
+"""The indexes; ``WordIndex`` keeps them."""
 
 CREATE: Final = (
     """
@@ -33,7 +41,13 @@ CREATE: Final = (
         model TEXT,
         draft TEXT NOT NULL DEFAULT '',
         leaf INTEGER REFERENCES turn(id) ON DELETE SET NULL,
-        trashed_ms INTEGER
+        trashed_ms INTEGER,
+        pinned_ms INTEGER,
+        preset TEXT,
+        sampling TEXT,
+        thinking INTEGER CHECK (thinking IN (0, 1)),
+        scroll_turn INTEGER,
+        scroll_share REAL
     ) STRICT
     """,
     "CREATE INDEX conversation_updated ON conversation (updated_ms)",
@@ -47,7 +61,8 @@ CREATE: Final = (
         state TEXT NOT NULL CHECK (state IN ('whole', 'streaming', 'stopped', 'cut', 'failed')),
         text TEXT NOT NULL,
         thinking_text TEXT NOT NULL DEFAULT '',
-        created_ms INTEGER NOT NULL
+        created_ms INTEGER NOT NULL,
+        trashed_ms INTEGER
     ) STRICT
     """,
     "CREATE UNIQUE INDEX turn_place ON turn (conversation, ifnull(parent, 0), sibling)",
@@ -95,6 +110,7 @@ CREATE: Final = (
     ) STRICT, WITHOUT ROWID
     """,
     "CREATE INDEX turn_blob_content ON turn_blob (sha256)",
+    *WORDS,
 )
 
 STEPS: Final[Mapping[int, Sequence[str]]] = MappingProxyType(
@@ -106,6 +122,19 @@ STEPS: Final[Mapping[int, Sequence[str]]] = MappingProxyType(
             "ALTER TABLE reply ADD COLUMN on_gpu INTEGER",
             "ALTER TABLE reply ADD COLUMN reason TEXT",
             "ALTER TABLE reply ADD COLUMN dropped_messages INTEGER",
+        ),
+        2: (
+            "ALTER TABLE conversation ADD COLUMN pinned_ms INTEGER",
+            "ALTER TABLE conversation ADD COLUMN preset TEXT",
+            "ALTER TABLE conversation ADD COLUMN sampling TEXT",
+            "ALTER TABLE conversation ADD COLUMN thinking INTEGER CHECK (thinking IN (0, 1))",
+            "ALTER TABLE conversation ADD COLUMN scroll_turn INTEGER",
+            "ALTER TABLE conversation ADD COLUMN scroll_share REAL",
+            "ALTER TABLE turn ADD COLUMN trashed_ms INTEGER",
+            *WORDS,
+            "INSERT INTO turn_words (rowid, text)"
+            " SELECT id, text FROM turn WHERE state <> 'streaming'",
+            "INSERT INTO title_words (rowid, title) SELECT id, title FROM conversation",
         ),
     }
 )

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from app.chat.conversation import ReplyContent, ReplyFacts, Turn, TurnState
+from app.chat.conversation import (
+    Conversation,
+    ReplyContent,
+    ReplyFacts,
+    Turn,
+    TurnState,
+    with_turns,
+)
 from app.chat.storage.database import Database
 from app.chat.storage.rows import (
     REPLY_COLUMNS,
     TURN_COLUMNS,
     ids_to_bytes,
+    kept_rows,
     reply_values,
     turn_of,
 )
+from app.chat.storage.words import WordIndex
 from app.errors import StoreError
 from app.text import title_of, whole_characters
 
@@ -24,6 +33,7 @@ class TurnTable:
     def __init__(self, database: Database, clock_ms: Callable[[], int]) -> None:
         self._database = database
         self._clock_ms = clock_ms
+        self._words = WordIndex(database)
 
     def read(self, turn: int) -> Turn:
         """One turn; raises StoreError when there is none."""
@@ -51,6 +61,8 @@ class TurnTable:
                 " CASE WHEN title_given OR date IS NOT NULL THEN title ELSE ? END WHERE id = ?",
                 (date, title_of(text), conversation),
             )
+            self._words.put_turn(turn)
+            self._words.put_title(conversation)
         return self.read(turn)
 
     def begin_reply(self, conversation: int, parent: int, facts: ReplyFacts) -> Turn:
@@ -84,18 +96,76 @@ class TurnTable:
                 " (SELECT conversation FROM turn WHERE id = ?)",
                 (self._clock_ms(), turn),
             )
+            self._words.put_turn(turn)
         return self.read(turn)
+
+    def add_reply(self, conversation: int, parent: int, text: str, facts: ReplyFacts) -> Turn:
+        """Store a reply that a person wrote, whole, beside the others to ``parent``."""
+        turn = self.begin_reply(conversation, parent, facts)
+        content = ReplyContent(text=whole_characters(text))
+        return self.end_reply(turn.id, TurnState.WHOLE, content, facts)
+
+    def trash(self, turn: int) -> None:
+        """Put a turn into the trash, and with it what follows; ``restore`` undoes it.
+
+        Where the shown path went through it, the newest one beside it is shown.
+        """
+        with self._database.transaction():
+            self._database.write(
+                "UPDATE turn SET trashed_ms = ? WHERE id = ?", (self._clock_ms(), turn)
+            )
+            self._show_what_is_left(self._conversation_of(turn))
+
+    def restore(self, turn: int) -> None:
+        """Take a turn out of the trash, and show the path through it."""
+        with self._database.transaction():
+            self._database.write("UPDATE turn SET trashed_ms = NULL WHERE id = ?", (turn,))
+            conversation = self._conversation_of(turn)
+            self._database.write(
+                "UPDATE conversation SET leaf = ? WHERE id = ?",
+                (self._kept(conversation).newest_leaf(turn), conversation),
+            )
 
     def mark_cut(self) -> int:
         """Mark replies that an ended process left unfinished; how many there were.
 
         Only for who holds the data directory's lock: nobody else can be writing one.
         """
-        found = self._database.read("SELECT count(*) FROM turn WHERE state = 'streaming'")[0][0]
+        found = self._database.read("SELECT id FROM turn WHERE state = 'streaming'")
         if found:
             with self._database.transaction():
                 self._database.write("UPDATE turn SET state = 'cut' WHERE state = 'streaming'")
-        return int(found)
+                for row in found:
+                    self._words.put_turn(row["id"])
+        return len(found)
+
+    def _conversation_of(self, turn: int) -> int:
+        rows = self._database.read("SELECT conversation FROM turn WHERE id = ?", (turn,))
+        if not rows:
+            raise StoreError("This message is not there any more.")
+        return int(rows[0][0])
+
+    def _kept(self, conversation: int) -> Conversation:
+        """The turns of a conversation that are not in the trash."""
+        rows = self._database.read(
+            f"SELECT {TURN_COLUMNS} FROM turn LEFT JOIN reply ON reply.turn = turn.id"
+            " WHERE turn.conversation = ? ORDER BY turn.id",
+            (conversation,),
+        )
+        return with_turns(Conversation(conversation, "", 0, 0), map(turn_of, kept_rows(rows)))
+
+    def _show_what_is_left(self, conversation: int) -> None:
+        rows = self._database.read("SELECT leaf FROM conversation WHERE id = ?", (conversation,))
+        leaf, kept = rows[0][0], self._kept(conversation)
+        while leaf is not None and leaf not in kept.turns:
+            leaf = self._database.read("SELECT parent FROM turn WHERE id = ?", (leaf,))[0][0]
+        first = kept.children(None)
+        if leaf is None and first:
+            leaf = first[-1].id
+        self._database.write(
+            "UPDATE conversation SET leaf = ? WHERE id = ?",
+            (None if leaf is None else kept.newest_leaf(leaf), conversation),
+        )
 
     def _add(
         self, conversation: int, parent: int | None, role: str, state: TurnState, text: str

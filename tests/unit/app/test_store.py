@@ -220,7 +220,7 @@ def test_a_reply_that_meets_a_full_disk_keeps_what_was_written_before(path: Path
 def test_wherever_the_disk_gets_full_nothing_that_was_acknowledged_is_lost(path: Path) -> None:
     """One script of a whole chat, with room for 0, 1, 2, ... more pages."""
     refused = 0
-    for room in range(0, 40, 2):
+    for room in range(0, 160, 8):
         with open_store(path).store as store:
             chat = store.conversations.create()
         acknowledged: list[str] = []
