@@ -24,6 +24,7 @@ from engine.models import model_spec
 from engine.models.spec import ExpertsSpec, ModelSpec
 from engine.owner import Owner
 from engine.runner import RunnerParts
+from engine.sampling.rows import LogitRows
 
 GPU = "gpu0"
 KV_FORMAT = KvFormat.BF16
@@ -127,7 +128,10 @@ class GpuModel(Owner):
         return found
 
     def decode(self, ids: Sequence[int], depth: int, streams: int = 1) -> float:
-        """Seconds for one step an id after ``depth`` rows, logits on the host after each."""
+        """Seconds for one step an id after ``depth`` rows, as the engine's loop asks for them.
+
+        What a token is drawn from is on the host after each: candidates, not all logits.
+        """
         with ExitStack() as stack:
             lanes = [
                 stack.enter_context(self.lane(depth + len(ids), depth)) for _ in range(streams)
@@ -135,7 +139,7 @@ class GpuModel(Owner):
             torch.cuda.synchronize()
             began = time.perf_counter()
             for token in ids:
-                self.step(lanes, token)
+                self.draw_from(lanes, token)
             return time.perf_counter() - began
 
     def step(self, lanes: Sequence[Lane], token: int) -> torch.Tensor:
@@ -144,6 +148,13 @@ class GpuModel(Owner):
             lane.extend(1)
         positions = [lane.length - 1 for lane in lanes]
         return self.runner.step(lanes, [token] * len(lanes), positions)
+
+    def draw_from(self, lanes: Sequence[Lane], token: int) -> LogitRows:
+        """One row for each lane, with what the next token is drawn from."""
+        for lane in lanes:
+            lane.extend(1)
+        positions = [lane.length - 1 for lane in lanes]
+        return self.runner.step_rows(lanes, [token] * len(lanes), positions)
 
     def close(self) -> None:
         """Free everything."""
