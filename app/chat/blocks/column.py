@@ -1,6 +1,6 @@
 """The column of blocks: puts them under each other at the measure.
 
-Owns the blocks. Only the block that changed is laid out again; those below it move.
+Owns the blocks and a timer. Only the block that changed is laid out again; those below it move.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat.blocks.text_blocks import Block
@@ -20,6 +21,8 @@ MEASURE: Final = 720
 SIDE: Final = 32
 TOP: Final = 18
 BOTTOM: Final = 20
+SHOWN_AT_ONCE: Final = 100
+"""Blocks; more than any window shows. The others of a long chat follow in the next moments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,11 @@ class Column(QWidget):
         self._look = look
         self._blocks: list[Block] = []
         self._tops: list[int] = []
+        self._unshown: list[Block] = []
         self._page_width = 0
+        self._showing = QTimer(self)
+        self._showing.setInterval(0)
+        self._showing.timeout.connect(self._show_more)
         look.changed.connect(self._on_look_changed)
 
     @property
@@ -80,13 +87,18 @@ class Column(QWidget):
         self._blocks.extend(blocks)
         self._tops.extend([0] * len(blocks))
         self._arrange(first)
-        for block in blocks:
+        for block in blocks[-SHOWN_AT_ONCE:]:
             block.show()
+        self._unshown += blocks[:-SHOWN_AT_ONCE]
+        if self._unshown:
+            self._showing.start()
 
     def remove(self, block: Block) -> None:
         """Take ``block`` away."""
         index = self._blocks.index(block)
         del self._blocks[index], self._tops[index]
+        if block in self._unshown:
+            self._unshown.remove(block)
         block.release()
         block.hide()
         block.deleteLater()
@@ -100,6 +112,7 @@ class Column(QWidget):
             block.deleteLater()
         self._blocks.clear()
         self._tops.clear()
+        self._unshown.clear()
         self._arrange(0)
 
     def grew(self, block: Block) -> None:
@@ -115,6 +128,24 @@ class Column(QWidget):
         if page_width != self._page_width:
             self._page_width = page_width
             self._arrange(0)
+
+    # Showing -----------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Show at once what is seen now and was still waiting for that."""
+        if self._unshown:
+            first = self.index_at(event.rect().top())
+            last = self.index_at(event.rect().bottom())
+            for block in self._blocks[first : last + 1]:
+                block.show()
+
+    def _show_more(self) -> None:
+        """Some blocks more, from the end upwards: showing a widget costs time."""
+        for block in self._unshown[-SHOWN_AT_ONCE:]:
+            block.show()
+        del self._unshown[-SHOWN_AT_ONCE:]
+        if not self._unshown:
+            self._showing.stop()
 
     # Arranging ---------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -69,6 +70,19 @@ def version_of(conversation: Conversation, turn: Turn) -> Version | None:
     """Which version a turn is; None where there is only one."""
     versions = conversation.siblings(turn.id)
     return Version(versions.index(turn) + 1, len(versions)) if len(versions) > 1 else None
+
+
+def versions_of(conversation: Conversation) -> Mapping[int, Version | None]:
+    """Which version each turn is, as ``version_of`` says of one."""
+    families: dict[int | None, list[Turn]] = {}
+    for turn in conversation.turns.values():
+        families.setdefault(turn.parent, []).append(turn)
+    found: dict[int, Version | None] = {}
+    for family in families.values():
+        count = len(family)
+        for number, turn in enumerate(sorted(family, key=lambda one: one.sibling), start=1):
+            found[turn.id] = Version(number, count) if count > 1 else None
+    return found
 
 
 def deeds_of(conversation: Conversation, turn: Turn, *, busy: bool) -> tuple[TurnDeed, ...]:

@@ -81,9 +81,7 @@ class TurnDesk(QObject):
         title = tr("{title} (branch)", title=chat.title)
 
         def branch(store: Store) -> int:
-            made = store.conversations.branch(chat.id, turn.id)
-            store.conversations.rename(made.id, title)
-            return made.id
+            return store.copies.branch(chat.id, chat.path_to(turn.id), title)
 
         session.ask(branch, self.branched.emit)
 

@@ -37,14 +37,17 @@ class ThinkingHead(FoldButton):
     def __init__(self, look: Look, icons: Icons, parent: QWidget) -> None:
         super().__init__(look, icons, "", parent)
         self._sizes = look
-        self._busy = BusyTurn(self)
-        self._busy.turned.connect(self.update)
+        self._busy: BusyTurn | None = None
         self._runs = False
 
     def say(self, words: str, *, runs: bool) -> None:
         """Show other words; ``runs`` says whether there is more to come."""
         self._runs = runs
-        self._busy.need(runs and self.isVisible())
+        if runs and self._busy is None:
+            self._busy = BusyTurn(self)
+            self._busy.turned.connect(self.update)
+        if self._busy is not None:
+            self._busy.need(runs and self.isVisible())
         self.setText(words)
         self.setAccessibleName(words)
         self.resize(self.sizeHint())
@@ -59,7 +62,7 @@ class ThinkingHead(FoldButton):
     def paintEvent(self, event: QPaintEvent) -> None:
         """The row, and the arc behind its words."""
         super().paintEvent(event)
-        if self._runs:
+        if self._runs and self._busy is not None:
             theme = self._sizes.theme
             words = QFontMetricsF(theme.font(Role.INTERFACE)).horizontalAdvance(self.text())
             size = theme.px(ARC)
@@ -68,11 +71,13 @@ class ThinkingHead(FoldButton):
 
     def showEvent(self, _event: QShowEvent) -> None:
         """Turn while visible."""
-        self._busy.need(self._runs)
+        if self._busy is not None:
+            self._busy.need(self._runs)
 
     def hideEvent(self, _event: QHideEvent) -> None:
         """Stand still while hidden."""
-        self._busy.need(False)
+        if self._busy is not None:
+            self._busy.need(False)
 
 
 class ThinkingFold(Block):
@@ -95,12 +100,8 @@ class ThinkingFold(Block):
         self.text = text
         self.head = ThinkingHead(look, icons, self)
         self.head.toggled.connect(self._on_toggled)
-        self._feed = QTimer(self)
-        self._feed.setInterval(0)
-        self._feed.timeout.connect(self._lay_out_more)
-        self._seconds = QTimer(self)
-        self._seconds.setInterval(SECOND_MS)
-        self._seconds.timeout.connect(self._count)
+        self._feed: QTimer | None = None
+        self._seconds: QTimer | None = None
         self.setAccessibleName(tr("Thoughts"))
 
     # What is thought -----------------------------------------------------------------------------
@@ -108,18 +109,22 @@ class ThinkingFold(Block):
     def begin(self) -> None:
         """Thinking begins now, or goes on."""
         self._clock.start()
+        self._seconds = QTimer(self)
+        self._seconds.setInterval(SECOND_MS)
+        self._seconds.timeout.connect(self._count)
         self._seconds.start()
         self._count()
 
     def append(self, text: str) -> None:
         """Add newly generated text; nothing is laid out while the fold is closed."""
         self.text += text
-        if self._flow is not None and not self._feed.isActive():
+        if self._feed is not None:
             self._feed.start()
 
     def finish(self, text: str, milliseconds: float | None, tokens: int | None) -> None:
         """End with the final text, how long it took and how many tokens it has, where known."""
-        self._seconds.stop()
+        if self._seconds is not None:
+            self._seconds.stop()
         if text != self.text:
             self.text = text
             if self._flow is not None:
@@ -136,7 +141,6 @@ class ThinkingFold(Block):
     def lay_out(self, width: int) -> int:
         """The row, and below it the text where it is open."""
         theme = self.look.theme
-        self.head.resize(self.head.sizeHint())
         if self._flow is None:
             return theme.px(ROW)
         self._flow.set_width(width - self._left())
@@ -145,6 +149,7 @@ class ThinkingFold(Block):
     def restyle(self) -> None:
         """Fonts of the current theme."""
         super().restyle()
+        self.head.resize(self.head.sizeHint())
         if self._flow is not None:
             theme = self.look.theme
             self._flow.set_style(theme.font(Role.THOUGHT), theme.line_px(Role.THOUGHT))
@@ -170,8 +175,7 @@ class ThinkingFold(Block):
         if opened:
             self._open()
         else:
-            self._feed.stop()
-            self._flow = None
+            self._close()
             self.setAccessibleDescription("")
         self._grew(self)
         self.update()
@@ -182,13 +186,26 @@ class ThinkingFold(Block):
         self._flow.set_width(max(1, self.width() - self._left()))
         self.setAccessibleDescription(self.text[:PIECE])
         self._flow.append(self.text[:PIECE])
+        if self._feed is None:
+            self._feed = QTimer(self)
+            self._feed.setInterval(0)
+            self._feed.timeout.connect(self._lay_out_more)
         self._feed.start()
+
+    def _close(self) -> None:
+        self._flow = None
+        if self._feed is not None:
+            self._feed.stop()
+            self._feed.deleteLater()
+            self._feed = None
 
     def _lay_out_more(self) -> None:
         """One more piece; done where all is there."""
         flow = self._flow
         done = len(flow.text) if flow is not None else 0
-        if flow is None or done >= len(self.text):
+        if flow is None or self._feed is None:
+            return
+        if done >= len(self.text):
             self._feed.stop()
             return
         flow.append(self.text[done : done + PIECE])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from app.chat.blocks.make import BlockMaker
 from app.chat.blocks.remarks import StatusWords
@@ -11,7 +11,7 @@ from app.chat.blocks.words import status_text
 from app.chat.conversation import Conversation, Turn, TurnState
 from app.chat.kept.words import left_out_note, resume_words
 from app.chat.session import ChatSession
-from app.chat.turns.deeds import TurnDeed, TurnWish, deeds_of, version_of
+from app.chat.turns.deeds import TurnDeed, TurnWish, Version, deeds_of, version_of, versions_of
 from app.chat.turns.parts.row import ActionRow, RowFacts
 from app.language.words import tr
 
@@ -30,6 +30,7 @@ class TurnBlocks:
         self._session: ChatSession | None = None
         self._said: set[str] = set()
         self._model = ""
+        self._versions: Mapping[int, Version | None] = {}
         self.rows: dict[int, ActionRow] = {}
         self.first_seen: int | None = None
 
@@ -44,6 +45,7 @@ class TurnBlocks:
             self.first_seen = None
             return []
         self.first_seen = chat.first_seen(chat.leaf)
+        self._versions = versions_of(chat)
         return [block for turn in chat.path() for block in self.blocks_of(turn, chat)]
 
     def blocks_of(self, turn: Turn, chat: Conversation) -> list[Block]:
@@ -75,7 +77,7 @@ class TurnBlocks:
             tr("Your message"),
             lambda: self._deeds(turn.id),
             self._run,
-            version_of(chat, turn),
+            self._version(turn, chat),
             at_end=True,
         )
         row = self.rows[turn.id] = self._make.row(facts)
@@ -92,7 +94,7 @@ class TurnBlocks:
             tr("Reply"),
             lambda: self._deeds(turn.id),
             self._run,
-            version_of(chat, turn),
+            self._version(turn, chat),
         )
         found: list[Block] = [*self._notes_of(turn)]
         if turn.state is TurnState.FAILED and turn.reply is not None and turn.reply.problem:
@@ -112,6 +114,12 @@ class TurnBlocks:
         if not name or not before or name == before:
             return []
         return [self._make.note(tr("From here on: {name}", name=name))]
+
+    def _version(self, turn: Turn, chat: Conversation) -> Version | None:
+        """Which version a turn is; one that came after ``begin`` is looked for."""
+        if turn.id in self._versions:
+            return self._versions[turn.id]
+        return version_of(chat, turn)
 
     def _notes_of(self, turn: Turn) -> list[Block]:
         """What should be known of a reply and was not yet said in this chat."""
