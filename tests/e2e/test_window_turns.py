@@ -451,3 +451,81 @@ def test_every_button_of_a_row_has_a_name(open_window: OpenWindow) -> None:
         focusable = [one for one in children if one.focusPolicy() is not Qt.FocusPolicy.NoFocus]
         assert focusable and all(widget.accessibleName() for widget in focusable)
     assert thoughts(window).head.accessibleName()
+
+
+def test_how_long_was_thought_is_told_and_kept(open_window: OpenWindow) -> None:
+    window = open_window(Script(reply="Yes.", thinking=COUNTING, words_per_s=200)).started()
+    window.ask("Think")
+    words = "Thought for 1 s · 120 tokens"
+    assert thoughts(window).head.text() == words
+    window.close()
+    again = open_window().started()
+    assert thoughts(again).head.text() == words
+    assert thoughts(again).accessibleName() == "Thoughts"
+
+
+# Trash, branches, other words ------------------------------------------------------------------
+
+
+def test_a_deleted_turn_takes_what_followed_along_and_undo_brings_both_back(
+    open_window: OpenWindow,
+) -> None:
+    window = open_window(Script(reply="{echo}!")).started()
+    for text in ("one", "two", "three"):
+        window.ask(text)
+    before = window.shown()
+    do(window, TurnVerb.DELETE, path(window)[2].id)
+    wait_until(lambda: len(window.shown()) == 3)
+    assert window.shown() == before[:3]
+    toast = window.window.toast
+    assert toast.isVisible() and toast.accessibleName() == "Message moved to trash: two"
+    toast.button.click()
+    wait_until(lambda: window.shown() == before)
+
+
+def test_a_deleted_reply_leaves_its_message_and_another_version(open_window: OpenWindow) -> None:
+    window = open_window(Script(reply="{echo}!")).started()
+    window.ask("one")
+    window.page.answer_again()
+    wait_until(window.idle)
+    first, second = chat(window).siblings(path(window)[1].id)
+    do(window, TurnVerb.DELETE, second.id)
+    wait_until(lambda: path(window)[-1].id == first.id)
+    do(window, TurnVerb.DELETE, first.id)
+    wait_until(lambda: window.shown() == ["user: one"])
+    assert rows(window)[0].buttons
+    window.page.answer_again()
+    wait_until(lambda: len(window.shown()) == 3 and window.idle())
+
+
+def test_a_branch_is_a_chat_of_its_own_that_ends_at_the_turn(open_window: OpenWindow) -> None:
+    window = open_window(Script(reply="{messages}")).started()
+    for text in ("one", "two"):
+        window.ask(text)
+    old = chat(window).id
+    do(window, TurnVerb.BRANCH, path(window)[1].id)
+    wait_until(lambda: chat(window).id != old)
+    assert chat(window).title == "one (branch)"
+    assert window.shown()[:2] == ["user: one", "reply: user:one"] and len(window.shown()) == 3
+    window.ask("three")
+    assert "reply: user:one|assistant:user:one|user:three" in window.shown()
+    window.chats().open(old)
+    wait_until(lambda: chat(window).id == old)
+    assert "user: two" in window.shown() and "user: three" not in window.shown()
+
+
+def test_a_reply_that_a_person_wrote_anew_is_what_the_model_is_sent(
+    open_window: OpenWindow,
+) -> None:
+    window = open_window(Script(reply="{messages}")).started()
+    window.ask("one")
+    do(window, TurnVerb.EDIT, path(window)[1].id)
+    assert window.page.composer.shown_hint() == "makes another version of this reply"
+    window.page.composer.set_draft("mine")
+    press(window.page.composer.field, Qt.Key.Key_Return, "\r")
+    wait_until(lambda: "reply: mine" in window.shown() and window.idle())
+    assert window.shown() == ["user: one", "reply: mine", "status: written by you"]
+    arrows = rows(window)[-1].versions
+    assert arrows is not None and arrows.accessibleName() == "Version 2 of 2"
+    window.ask("two")
+    assert "reply: user:one|assistant:mine|user:two" in window.shown()

@@ -90,6 +90,8 @@ def reply_values(facts: ReplyFacts) -> tuple[Value, ...]:
         facts.completion_tokens,
         None if facts.timings is None else msgspec.json.encode(facts.timings).decode(),
         facts.problem,
+        facts.thinking_ms,
+        facts.thinking_tokens,
         msgspec.json.encode(facts.notes).decode(),
     )
 
@@ -112,6 +114,8 @@ REPLY_COLUMNS: Final = (
     "completion_tokens",
     "timings",
     "problem",
+    "thinking_ms",
+    "thinking_tokens",
     "notes",
 )
 
@@ -136,6 +140,8 @@ def _reply_of(row: sqlite3.Row) -> ReplyFacts:
         completion_tokens=row["completion_tokens"],
         timings=None if timings is None else msgspec.json.decode(timings, type=Timings),
         problem=row["problem"],
+        thinking_ms=row["thinking_ms"],
+        thinking_tokens=row["thinking_tokens"],
         notes=msgspec.json.decode(row["notes"], type=tuple[str, ...]),
     )
 

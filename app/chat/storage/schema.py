@@ -89,6 +89,8 @@ CREATE: Final = (
         completion_tokens INTEGER,
         timings TEXT,
         problem TEXT,
+        thinking_ms REAL,
+        thinking_tokens INTEGER,
         notes TEXT NOT NULL DEFAULT '[]'
     ) STRICT
     """,
@@ -131,6 +133,8 @@ STEPS: Final[Mapping[int, Sequence[str]]] = MappingProxyType(
             "ALTER TABLE conversation ADD COLUMN scroll_turn INTEGER",
             "ALTER TABLE conversation ADD COLUMN scroll_share REAL",
             "ALTER TABLE turn ADD COLUMN trashed_ms INTEGER",
+            "ALTER TABLE reply ADD COLUMN thinking_ms REAL",
+            "ALTER TABLE reply ADD COLUMN thinking_tokens INTEGER",
             *WORDS,
             "INSERT INTO turn_words (rowid, text)"
             " SELECT id, text FROM turn WHERE state <> 'streaming'",

@@ -37,6 +37,8 @@ FACTS = ReplyFacts(
     completion_tokens=3,
     timings=Timings(prefill_ms=1.5, first_token_ms=2.25, decode_ms=None),
     problem=None,
+    thinking_ms=1250.5,
+    thinking_tokens=17,
     notes=("a note",),
 )
 
