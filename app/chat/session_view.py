@@ -14,7 +14,7 @@ from app.chat.conversation import Turn
 from app.chat.kept.words import reading_words
 from app.chat.session import ChatSession
 from app.chat.session_facts import ChatState, Growth, Problem
-from app.chat.transcript import Transcript
+from app.chat.transcript import OpeningMenu, Transcript
 from app.chat.turns.asking import may_go_on
 from app.chat.turns.deeds import TurnVerb, TurnWish
 from app.chat.turns.parts.announcer import Announcer
@@ -54,6 +54,7 @@ class SessionView(QObject):
         self._unsaved: Block | None = None
         self.rows = ShownRows(transcript.column)
         self.announcer = Announcer(transcript)
+        transcript.menu_opening.connect(self._on_menu_opening)
 
     def show(self, session: ChatSession) -> None:
         """Show ``session`` instead of what is shown."""
@@ -95,6 +96,12 @@ class SessionView(QObject):
         row = self._turns.rows.get(turn)
         if row is not None:
             self._transcript.ensureVisible(0, row.geometry().bottom(), 0, row.height())
+
+    def _on_menu_opening(self, opening: OpeningMenu) -> None:
+        row = self.rows.row_at(opening.y)
+        if row is not None:
+            opening.menu.addSeparator()
+            row.fill(opening.menu)
 
     # Versions ------------------------------------------------------------------------------------
 

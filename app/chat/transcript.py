@@ -6,6 +6,7 @@ only.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
@@ -25,6 +26,7 @@ from app.chat.blocks.text_blocks import Block
 from app.chat.rendered.formulas import Formulas
 from app.chat.rendered.reply import Press, Reply
 from app.desktop.answers import Background
+from app.language.words import tr
 from app.look.icons import Icons
 from app.look.theme import Look
 from app.widgets.latest_pill import LatestPill
@@ -32,8 +34,18 @@ from app.widgets.latest_pill import LatestPill
 EDGE_PX: Final = 2
 
 
+@dataclass(frozen=True, slots=True)
+class OpeningMenu:
+    """A menu that is about to open at height ``y`` of the column."""
+
+    menu: QMenu
+    y: int
+
+
 class Transcript(QScrollArea):
     """Turns under each other. Emits ``typed`` with a key press that belongs to the composer.
+
+    Emits ``menu_opening`` with an OpeningMenu to which lines may be added.
 
     Attributes:
         column: the blocks.
@@ -43,6 +55,7 @@ class Transcript(QScrollArea):
     """
 
     typed = Signal(object)
+    menu_opening = Signal(object)
 
     def __init__(self, look: Look, icons: Icons, parent: QWidget) -> None:
         super().__init__(parent)
@@ -191,17 +204,13 @@ class Transcript(QScrollArea):
             QGuiApplication.clipboard().setText(text)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Copy what is selected, copy the message under the pointer, select all."""
-        place = self.selection.place_at(self.column.mapFromGlobal(event.globalPos()))
-        block = self.selection.block_at(place)
+        """Copy what is selected, select all; who listens adds what can be done with the turn."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        copy = menu.addAction("Copy")
+        copy = menu.addAction(tr("Copy the selection"))
         copy.setEnabled(bool(self.selection.text()))
         copy.triggered.connect(self.copy)
-        message = menu.addAction("Copy message")
-        message.setEnabled(block is not None)
-        text = block.text if block is not None else ""
-        message.triggered.connect(lambda: QGuiApplication.clipboard().setText(text))
-        menu.addAction("Select all").triggered.connect(self.selection.everything)
+        menu.addAction(tr("Select all")).triggered.connect(self.selection.everything)
+        y = self.column.mapFromGlobal(event.globalPos()).y()
+        self.menu_opening.emit(OpeningMenu(menu, y))
         menu.popup(event.globalPos())

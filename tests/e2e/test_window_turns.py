@@ -14,6 +14,7 @@ from app.chat.blocks.inline_error import InlineError
 from app.chat.blocks.remarks import StatusLine
 from app.chat.conversation import Conversation, Turn
 from app.chat.session import ChatSession
+from app.chat.transcript import OpeningMenu
 from app.chat.turns.deeds import TurnVerb, TurnWish
 from app.chat.turns.parts.info_dialog import InfoDialog
 from app.chat.turns.parts.row import ActionRow
@@ -342,7 +343,7 @@ def test_what_can_be_done_shows_under_the_last_turn_under_the_pointer_and_at_the
     ]  # fmt: skip
     tall = window.page.transcript.column.height()
     hover(window, user.y() - 5)
-    assert names(user) == ["Copy", "Edit", "Branch into a new chat", "More"]
+    assert names(user) == ["Copy the message", "Edit", "Branch into a new chat", "More"]
     hover(window, reply.y() + 2)
     assert not user.buttons and reply.buttons and last.buttons
     assert window.page.transcript.column.height() == tall
@@ -366,7 +367,12 @@ def test_while_a_reply_comes_no_row_offers_what_would_disturb_it(
     row = rows(window)[0]
     hover(window, row.y() - 5)
     enabled = {button.accessibleName(): button.isEnabled() for button in row.buttons}
-    assert enabled == {"Copy": True, "Edit": False, "Branch into a new chat": False, "More": True}
+    assert enabled == {
+        "Copy the message": True,
+        "Edit": False,
+        "Branch into a new chat": False,
+        "More": True,
+    }
     window.page.stop()
     wait_until(window.idle)
 
@@ -390,9 +396,9 @@ def test_the_exact_text_the_plain_text_and_the_last_code_are_copied(
 def test_the_menu_of_a_turn_holds_everything(open_window: OpenWindow) -> None:
     window = open_window(Script(thinking="Hm")).started()
     window.ask("one")
-    menu = QMenu(window.page)
-    rows(window)[-1].fill(menu)
-    assert [action.text() for action in menu.actions()] == [
+    menu, row = QMenu(window.page), rows(window)[-1]
+    window.page.transcript.menu_opening.emit(OpeningMenu(menu, row.y() - 4))
+    assert [action.text() for action in menu.actions()][1:] == [
         "Copy as Markdown (Ctrl+Shift+C)", "Copy as plain text", "Copy the thoughts",
         "Answer again (Ctrl+R)", "Continue (Alt+Return)", "Edit", "Branch into a new chat",
         "Information", "Delete",

@@ -91,7 +91,7 @@ def deeds_of(conversation: Conversation, turn: Turn, *, busy: bool) -> tuple[Tur
         return _deeds_of_reply(conversation, turn, busy=busy)
     free = not busy
     return (
-        TurnDeed(TurnVerb.COPY, "copy", tr("Copy"), in_row=True),
+        TurnDeed(TurnVerb.COPY, "copy", tr("Copy the message"), in_row=True),
         TurnDeed(TurnVerb.EDIT, "edit", tr("Edit"), in_row=True, enabled=free),
         TurnDeed(
             TurnVerb.BRANCH, "branch", tr("Branch into a new chat"), in_row=True, enabled=free
