@@ -16,8 +16,9 @@ from tests.helpers.qt import application, run_for, turn_wheel, wait_until
 from tests.helpers.window import TestWindow
 from tests.screenshots.font import inter
 from tests.screenshots.memory_states import MEMORY_STATES
+from tests.screenshots.turn_states import TURN_STATES
 
-SCALES = {"scale-150": "1.5", "memory-150": "1.5"}
+SCALES = {"scale-150": "1.5", "memory-150": "1.5", "turns-150": "1.5"}
 LONG = (
     "Yes. One line explains it: at 03:00:02 the clock itself wakes the machine, before any disk "
     "is touched.\n\nLook for timers that may wake it. Open the one due at 03:00 and check for "
@@ -181,6 +182,7 @@ STATES: dict[str, Callable[[Path], TestWindow]] = {
     "compact": _compact,
     "scale-150": _finished,
     **MEMORY_STATES,
+    **TURN_STATES,
 }
 
 
