@@ -19,6 +19,9 @@ from kernels.prompt_product.kernel import product_kernel
 KIB: Final = 1024
 ALIGNED: Final = 16
 """Bytes that addresses and rows must be multiples of to be copied by the unit for tensors."""
+LEAST_DESCRIBED: Final = 50_000_000_000
+"""Multiplications from which copies by that unit save more than the 33 us that the host needs to
+describe two matrices; no bit depends on it."""
 GROUP: Final = 8
 """Row tiles that go over all columns together."""
 MOST_ROWS: Final = 8192
@@ -112,7 +115,8 @@ def prompt_product(
         part = slice(cut.first, cut.end)
         to, by, own = out[:, part], cut.tile, weight[part]
         count = cut.end - cut.first
-        described = by.described and _can_be_copied(x) and _can_be_copied(own)
+        pays = rows * count * columns >= LEAST_DESCRIBED or tile is not None
+        described = by.described and pays and _can_be_copied(x) and _can_be_copied(own)
         product_kernel[(-(-rows // by.rows) * -(-count // by.columns),)](
             _described(x, by.rows, by.depth) if described else x,
             _described(own, by.columns, by.depth) if described else own,
