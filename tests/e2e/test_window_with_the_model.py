@@ -11,9 +11,10 @@ import pytest
 
 from app.library.loaded import ModelPhase
 from app.link.process import engine_command
-from engine.protocol import EngineMessage
+from engine.protocol import EngineMessage, Sampling
 from tests.helpers.models import smol_path
 from tests.helpers.qt import left_of_qt, wait_until
+from tests.helpers.turns import path, session
 from tests.helpers.window import TestWindow
 
 STORY = (
@@ -90,3 +91,21 @@ def test_after_a_restart_a_chat_goes_on_from_the_disk(opened: Open) -> None:
     again = ask(window, "And when?")
     assert again.startswith("resumed ")
     window.close()
+
+
+def test_a_reply_at_its_limit_goes_on_to_what_one_long_reply_says(opened: Open) -> None:
+    window = opened()
+    ask(window, "Tell me a long story about an old mill at a river.")
+    assert len(path(window)[1].ids) == 8
+    for tokens in (16, 24):
+        window.page.continue_reply()
+        wait_until(window.idle, LIMIT_S)
+        assert len(path(window)[1].ids) == tokens
+    joined = path(window)[1]
+    long = Sampling(temperature=0.0, max_tokens=24)
+    object.__setattr__(session(window)._services, "sampling", long)
+    window.page.answer_again()
+    wait_until(window.idle, LIMIT_S)
+    whole = path(window)[1]
+    assert whole.id != joined.id
+    assert (whole.text, whole.ids) == (joined.text, joined.ids)

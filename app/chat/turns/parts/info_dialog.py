@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QEvent, QObject, QRectF, Qt
+from PySide6.QtGui import QGuiApplication, QPainter
 from PySide6.QtWidgets import (
     QDialog,
     QFrame,
@@ -23,12 +23,34 @@ from PySide6.QtWidgets import (
 
 from app.chat.turns.info import InfoLine, info_text
 from app.language.words import tr
-from app.look.theme import Look, Role
+from app.look.theme import Look, Role, Theme
 
 WIDTH: Final = 480
 TALLEST: Final = 400
 PADDING: Final = 24
 BUTTON_HEIGHT: Final = 34
+RADIUS: Final = 10
+
+
+class SunkenArea(QScrollArea):
+    """Scrolls on a sunken ground with round corners."""
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.viewport().setAutoFillBackground(False)
+        self.viewport().installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The viewport paints the ground; what scrolls has none."""
+        if watched is self.viewport() and event.type() is QEvent.Type.Paint:
+            painter = QPainter(self.viewport())
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self._theme.color("sunken"))
+            radius = self._theme.px(RADIUS)
+            painter.drawRoundedRect(QRectF(self.viewport().rect()), radius, radius)
+        return super().eventFilter(watched, event)
 
 
 class InfoDialog(QDialog):
@@ -68,11 +90,10 @@ class InfoDialog(QDialog):
         self.close_button.setDefault(True)
         self.close_button.setFocus()
 
-    def _facts(self) -> QScrollArea:
+    def _facts(self) -> SunkenArea:
         """Names at the left, values beside them."""
         theme = self._theme
         inside = QWidget(self)
-        inside.setProperty("layer", "sunken")
         grid = QGridLayout(inside)
         grid.setContentsMargins(*(theme.px(14),) * 4)
         grid.setHorizontalSpacing(theme.px(16))
@@ -92,11 +113,12 @@ class InfoDialog(QDialog):
             value.setAccessibleName(f"{line.name}: {line.value}")
             grid.addWidget(name, row, 0, Qt.AlignmentFlag.AlignTop)
             grid.addWidget(value, row, 1, Qt.AlignmentFlag.AlignTop)
-        area = QScrollArea(self)
+        area = SunkenArea(theme, self)
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidgetResizable(True)
         area.setWidget(inside)
+        inside.setAutoFillBackground(False)
         area.setAccessibleName(tr("About this reply"))
         wide = theme.px(WIDTH) - 2 * theme.px(PADDING)
         tall = max(inside.heightForWidth(wide), inside.sizeHint().height())
