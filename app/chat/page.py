@@ -113,7 +113,10 @@ class ChatPage(QWidget):
             return
         waited = self._session.state is ChatState.WAITING
         self._session.stop()
-        if waited and not self.composer.draft():
+        chat = self._session.conversation
+        last = self._session.turn(chat.leaf) if chat is not None else None
+        unanswered = last is not None and last.role == "user"
+        if waited and unanswered and not self.composer.draft():
             self.edit_last()
 
     def answer_again(self) -> None:
@@ -178,7 +181,7 @@ class ChatPage(QWidget):
     def keep_draft(self) -> None:
         """Leave what is typed and not sent with its chat."""
         if self._session is not None:
-            self._session.keep_draft(self.composer.draft())
+            self._session.keep_draft(self._set_aside or self.composer.draft())
 
     def _on_typing(self) -> None:
         """An emptied composer edits nothing any more."""

@@ -91,11 +91,15 @@ class SessionView(QObject):
             return
         self._add_before_waiting([self._make.note(text)])
 
-    def go_to(self, turn: int) -> None:
-        """Bring a turn into view, its text above its row."""
+    def go_to(self, turn: int | None) -> None:
+        """Bring a turn into view; one that stands beside the shown path is shown first."""
+        if turn is None or self._session is None:
+            return
+        if turn not in self._turns.rows:
+            self._session.show_turn(turn)
         row = self._turns.rows.get(turn)
         if row is not None:
-            self._transcript.ensureVisible(0, row.geometry().bottom(), 0, row.height())
+            self._transcript.verticalScrollBar().setValue(self.rows.top_of(row))
 
     def _on_menu_opening(self, opening: OpeningMenu) -> None:
         row = self.rows.row_at(opening.y)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QHoverEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from app.chat.blocks.remarks import StatusLine
+from app.chat.rendered.reply import Reply
 from app.chat.transcript import OpeningMenu
 from app.chat.turns.deeds import TurnVerb
 from app.chat.turns.parts.info_dialog import InfoDialog
+from app.chat.turns.parts.row import ActionRow
 from app.library.loaded import ModelPhase
 from tests.helpers.fake_engine import Script
 from tests.helpers.qt import press, settle, wait_until
@@ -220,3 +223,47 @@ def test_a_reply_that_a_person_wrote_anew_is_what_the_model_is_sent(
     assert arrows is not None and arrows.accessibleName() == "Version 2 of 2"
     window.ask("two")
     assert "reply: user:one|assistant:mine|user:two" in window.shown()
+
+
+def test_a_real_pointer_over_a_reply_brings_its_row(open_window: OpenWindow) -> None:
+    window = open_window().started()
+    for text in ("one", "two"):
+        window.ask(text)
+    first = rows(window)[1]
+    blocks = window.page.transcript.column.blocks
+    reply = next(block for block in blocks if isinstance(block, Reply))
+    assert not first.buttons
+    QTest.mouseMove(reply, QPoint(3, 3))
+    QTest.mouseMove(reply, QPoint(5, 5))
+    wait_until(lambda: bool(first.buttons))
+
+
+def test_every_row_is_reached_with_tab_and_shows_its_buttons(open_window: OpenWindow) -> None:
+    window = open_window().started()
+    window.ask("one")
+    window.window.activateWindow()
+    window.page.composer.setFocus()
+    reached: set[ActionRow] = set()
+    for _ in range(60):
+        focus = QApplication.focusWidget()
+        assert focus is not None and focus.accessibleName()
+        around = focus.parentWidget()
+        if isinstance(around, ActionRow):
+            reached.add(around)
+        QTest.keyClick(focus, Qt.Key.Key_Tab)
+    assert reached == set(rows(window))
+
+
+def test_a_turn_is_brought_into_view_also_beside_the_shown_path(open_window: OpenWindow) -> None:
+    window = open_window(Script(reply="{echo}\n\n" * 12)).started()
+    for number in range(4):
+        window.ask(f"message {number}")
+    bar = window.page.transcript.verticalScrollBar()
+    second, old = path(window)[2].id, path(window)[5].id
+    window.page.view.go_to(second)
+    row = next(row for row in rows(window) if row.facts.turn == second)
+    assert bar.value() <= row.y() < bar.value() + window.page.transcript.height()
+    do(window, TurnVerb.AGAIN, path(window)[3].id)
+    assert len(path(window)) == 4
+    window.page.view.go_to(old)
+    assert len(path(window)) == 8 and path(window)[5].id == old

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 
 from app.chat.blocks.inline_error import InlineError
 from app.chat.turns.deeds import TurnVerb
@@ -125,8 +126,9 @@ def test_a_reply_that_waits_to_go_on_is_shown_as_it_was_when_that_is_given_up(
     window.page.continue_reply()
     wait_until(lambda: bool(window.waiting()))
     assert window.shown()[1] == before[1]
-    session(window).stop()
+    window.page.stop()
     assert window.idle() and window.shown() == before
+    assert window.page.composer.draft() == ""
 
 
 # Versions --------------------------------------------------------------------------------------
@@ -212,6 +214,10 @@ def test_what_was_typed_comes_back_after_an_edit(open_window: OpenWindow) -> Non
     do(window, TurnVerb.EDIT, path(window)[0].id)
     composer.field.clear()
     assert composer.draft() == "half a thought"
+    do(window, TurnVerb.EDIT, path(window)[0].id)
+    window.chats().new()
+    window.chats().open(window.chats().entries[0].id)
+    wait_until(lambda: composer.draft() == "half a thought")
 
 
 # Thoughts --------------------------------------------------------------------------------------
@@ -274,3 +280,15 @@ def test_how_long_was_thought_is_told_and_kept(open_window: OpenWindow) -> None:
     again = open_window().started()
     assert thoughts(again).head.text() == words
     assert thoughts(again).accessibleName() == "Thoughts"
+
+
+def test_alt_and_enter_in_the_composer_lets_the_reply_go_on(open_window: OpenWindow) -> None:
+    window = open_window(Script(reply=COUNTING, words_per_s=150)).started()
+    stop_after(window, "Count", 40)
+    field = window.page.composer.field
+    window.window.activateWindow()
+    field.setFocus()
+    QTest.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.AltModifier)
+    wait_until(lambda: path(window)[1].text == COUNTING)
+    assert window.page.composer.draft() == "" and len(path(window)) == 2
+    wait_until(window.idle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from PySide6.QtCore import QObject, Signal
@@ -63,6 +64,18 @@ class OpenChat(QObject):
     def ask(self, work: Callable[[Store], Result], then: Callable[[Result], None]) -> None:
         """Have the store do ``work`` for this chat; ``then`` takes its result."""
         self._services.store.ask(work, then, self._on_refused)
+
+    def show_title(self, title: str) -> None:
+        """Take the title that the store has now."""
+        if self.conversation is not None:
+            self.conversation = replace(self.conversation, title=title)
+            self.changed.emit(self.conversation)
+
+    def show_title(self, title: str) -> None:
+        """The chat has another title, which the store has already."""
+        if self.conversation is not None and not self._closed:
+            self.conversation = replace(self.conversation, title=title)
+            self.changed.emit(self.conversation)
 
     def keep_draft(self, text: str) -> None:
         """Remember what is typed and not sent; a stored chat keeps it over a restart."""

@@ -56,6 +56,16 @@ class ShownRows(QObject):
                 return block
         return None
 
+    def top_of(self, row: ActionRow) -> int:
+        """Where the turn of ``row`` begins in the column: below the row before it."""
+        top = 0
+        for block in self._column.blocks:
+            if block is row:
+                break
+            if isinstance(block, ActionRow):
+                top = block.geometry().bottom() + 1
+        return top
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Follow the pointer."""
         if watched is self._column:
