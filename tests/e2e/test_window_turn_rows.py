@@ -99,7 +99,7 @@ def test_the_menu_of_a_turn_holds_everything(open_window: OpenWindow) -> None:
     window.page.transcript.menu_opening.emit(OpeningMenu(menu, row.y() - 4))
     assert [action.text() for action in menu.actions()][1:] == [
         "Copy as Markdown (Ctrl+Shift+C)", "Copy as plain text", "Copy the thoughts",
-        "Answer again (Ctrl+R)", "Continue (Alt+Return)", "Edit", "Branch into a new chat",
+        "Answer again (Ctrl+R)", "Continue (Alt+Enter)", "Edit", "Branch into a new chat",
         "Information", "Delete",
     ]  # fmt: skip
     menu.deleteLater()

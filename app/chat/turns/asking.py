@@ -65,8 +65,8 @@ def so_far_of(turn: Turn) -> SoFar:
 
 
 def may_go_on(turn: Turn) -> bool:
-    """Whether a reply ended before its model had ended it."""
-    if turn.role != "assistant" or turn.reply is None:
+    """Whether a reply has begun, and ended before its model had ended it."""
+    if turn.role != "assistant" or turn.reply is None or not (turn.text or turn.thinking_text):
         return False
     if turn.state is TurnState.WHOLE:
         return turn.reply.stop_reason in UNFINISHED

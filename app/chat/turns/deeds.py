@@ -120,7 +120,7 @@ def _deeds_of_reply(conversation: Conversation, turn: Turn, *, busy: bool) -> tu
             TurnVerb.CONTINUE,
             "continue",
             tr("Continue"),
-            "Alt+Return" if last else "",
+            "Alt+Enter" if last else "",
             True,
             goes_on,
         ),

@@ -65,9 +65,15 @@ class TurnDesk(QObject):
             case TurnVerb.DELETE:
                 self._delete(session, turn)
 
-    def restore(self, deleted: DeletedTurn) -> None:
-        """Take a turn out of the trash again, with what followed it."""
-        deleted.session.change(lambda store: store.turns.restore(deleted.turn.id))
+    def restore(self, deleted: DeletedTurn, shown: ChatSession | None = None) -> None:
+        """Take a turn out of the trash again, with what followed it.
+
+        Args:
+            shown: the chat that is shown now; it may be the same one, opened anew.
+        """
+        old = deleted.session
+        session = shown if shown is not None and shown.chat_id == old.chat_id else old
+        session.change(lambda store: store.turns.restore(deleted.turn.id))
 
     def _delete(self, session: ChatSession, turn: Turn) -> None:
         if not session.state.busy:

@@ -40,6 +40,11 @@ class OpenChat(QObject):
         self.draft = ""
         self.state = ChatState.IDLE
 
+    @property
+    def chat_id(self) -> int | None:
+        """The number of the chat in the store; None before its first message is kept."""
+        return self.conversation.id if self.conversation is not None else None
+
     def show_turn(self, turn: int) -> None:
         """Show the path that goes through ``turn``."""
         if self.conversation is None or self.state.busy or turn not in self.conversation.turns:
@@ -64,12 +69,6 @@ class OpenChat(QObject):
     def ask(self, work: Callable[[Store], Result], then: Callable[[Result], None]) -> None:
         """Have the store do ``work`` for this chat; ``then`` takes its result."""
         self._services.store.ask(work, then, self._on_refused)
-
-    def show_title(self, title: str) -> None:
-        """Take the title that the store has now."""
-        if self.conversation is not None:
-            self.conversation = replace(self.conversation, title=title)
-            self.changed.emit(self.conversation)
 
     def show_title(self, title: str) -> None:
         """The chat has another title, which the store has already."""

@@ -122,7 +122,9 @@ class RunningReply(QObject):
 
     def _on_failure(self, failure: Failure) -> None:
         problem = problem_of(failure)
-        facts = replace(self._writer.facts, stop_reason="failed", problem=problem.sentence)
+        before = self.asking.goes_on.reply if self.asking.goes_on is not None else None
+        known = self._writer.facts if before is None else before
+        facts = replace(known, stop_reason="failed", problem=problem.sentence)
         self._end(TurnState.FAILED, self._writer.content(), facts, problem)
 
     def _end(
