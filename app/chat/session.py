@@ -79,7 +79,7 @@ class ChatSession(OpenChat):
         edited, self._edited = self._edited, None
         self.unsaved = text if edited is None or edited.role == "user" else ""
         self._move(ChatState.SAVING)
-        keep = kept_turn(self.conversation, edited, text)
+        keep = kept_turn(self.conversation, edited, text, self.options)
         self._services.store.ask(keep, self._on_kept, lambda error: self._on_not_kept(error, text))
 
     def edit(self, turn: int | None = None) -> str:
@@ -137,7 +137,8 @@ class ChatSession(OpenChat):
         if self._closed:
             return
         self.draft = self.unsaved = ""
-        self.conversation, turn = kept
+        options, (kept_chat, turn) = self.options, kept
+        self.conversation = options.on(kept_chat)
         self.changed.emit(self.conversation)
         if turn.role == "assistant":
             self._move(ChatState.IDLE)

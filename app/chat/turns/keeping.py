@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from app.chat.conversation import Conversation, ReplyFacts, Turn
+from app.chat.options.record import ChatOptions, keep_options
 from app.chat.store import Store
 
 EDITED: Final = "edited"
@@ -13,17 +14,20 @@ EDITED: Final = "edited"
 
 
 def kept_turn(
-    conversation: Conversation | None, edited: Turn | None, text: str
+    conversation: Conversation | None, edited: Turn | None, text: str, options: ChatOptions
 ) -> Callable[[Store], tuple[Conversation, Turn]]:
     """Work for the store: it keeps ``text`` and gives the chat and the new turn.
 
     Args:
-        conversation: None makes a new one.
+        conversation: None makes a new one, with ``options``.
         edited: the turn that gets another version; None adds a message at the end.
     """
 
     def keep(store: Store) -> tuple[Conversation, Turn]:
-        there = conversation if conversation is not None else store.conversations.create()
+        there = conversation
+        if there is None:
+            there = store.conversations.create()
+            keep_options(store, there.id, options)
         parent = edited.parent if edited is not None else there.leaf
         if edited is not None and edited.role == "assistant" and parent is not None:
             turn = store.turns.add_reply(there.id, parent, text, _edited_facts(edited))

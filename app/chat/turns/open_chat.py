@@ -9,6 +9,7 @@ from typing import TypeVar
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.conversation import Conversation, Turn
+from app.chat.options.record import NONE, ChatOptions, keep_options, options_of
 from app.chat.session_facts import ChatState, Problem
 from app.chat.store import Store
 from app.chat.turns.services import ChatServices
@@ -38,7 +39,21 @@ class OpenChat(QObject):
         self._closed = False
         self.conversation = conversation
         self.draft = ""
+        self._options = NONE
         self.state = ChatState.IDLE
+
+    @property
+    def options(self) -> ChatOptions:
+        """What the next reply is asked with."""
+        return self._options if self.conversation is None else options_of(self.conversation)
+
+    def set_options(self, options: ChatOptions) -> None:
+        """Ask the next reply with these; a chat that is stored keeps them."""
+        self._options = options
+        chat = self.conversation
+        if chat is not None and not self._closed:
+            self._services.store.tell(lambda store: keep_options(store, chat.id, options))
+            self.conversation = options.on(chat)
 
     @property
     def chat_id(self) -> int | None:

@@ -1,0 +1,49 @@
+"""A chat's own options hold for its next reply, are kept with it, and for no other chat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.chat.options.record import ChatOptions
+from app.settings.sampling import SamplingSettings
+from tests.helpers.fake_engine import Script
+from tests.helpers.qt import wait_until
+from tests.helpers.window import TestWindow
+
+OPTIONS = ChatOptions(system="Be brief.", sampling=SamplingSettings(seed=41, max_tokens=3))
+
+
+def test_the_options_of_a_new_chat_hold_for_its_first_reply_and_are_kept(tmp_path: Path) -> None:
+    window = TestWindow(tmp_path, Script(reply="{messages} seed {seed} and more")).started()
+    session = window.page.session
+    assert session is not None
+    session.set_options(OPTIONS)
+    window.ask("hello")
+    assert session.conversation is not None
+    number, first = session.conversation.id, session.conversation.path()[-1]
+    assert first.text.startswith("system:Be brief.|user:hello")
+    assert first.reply is not None
+    assert (first.reply.seed, first.reply.stop_reason) == (41, "max-tokens")
+    window.chats().new()
+    wait_until(lambda: window.page.session is not session)
+    window.ask("other")
+    other = window.page.session
+    assert other is not None and other.conversation is not None
+    assert other.conversation.path()[-1].text.startswith("user:other")
+    window.close()
+    again = TestWindow(tmp_path).started()
+    again.chats().open(number)
+    wait_until(lambda: again.page.session is not None and again.page.session.options == OPTIONS)
+    again.close()
+
+
+def test_a_chat_that_is_kept_already_takes_other_options_at_once(tmp_path: Path) -> None:
+    window = TestWindow(tmp_path, Script(reply="{messages}")).started()
+    window.ask("one")
+    session = window.page.session
+    assert session is not None
+    session.set_options(ChatOptions(system="Later."))
+    window.ask("two")
+    assert session.conversation is not None
+    assert session.conversation.path()[-1].text.startswith("system:Later.|")
+    window.close()
