@@ -6,6 +6,7 @@ Listens to one session at a time and turns what it tells into blocks. UI thread 
 from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QApplication
 
 from app.chat.blocks.inline_error import Choice, ErrorFacts, InlineError
 from app.chat.blocks.text_blocks import Block
@@ -60,6 +61,10 @@ class SessionView(QObject):
         """Show ``session`` instead of what is shown."""
         self._listen(session)
         self._unsaved = None
+        focus = QApplication.focusWidget()
+        if focus is not None and self._column.isAncestorOf(focus):
+            # The keyboard was at a button that goes.
+            self._transcript.setFocus()
         self._waiting.forget()
         self._growing.forget()
         self.rows.forget()

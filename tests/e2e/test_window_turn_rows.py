@@ -267,3 +267,15 @@ def test_a_turn_is_brought_into_view_also_beside_the_shown_path(open_window: Ope
     assert len(path(window)) == 4
     window.page.view.go_to(old)
     assert len(path(window)) == 8 and path(window)[5].id == old
+
+
+def test_the_keyboard_is_never_nowhere_after_a_turn_was_changed(open_window: OpenWindow) -> None:
+    window = open_window().started()
+    window.ask("one")
+    window.window.activateWindow()
+    again = rows(window)[-1].buttons[1]
+    again.setFocus()
+    assert QApplication.focusWidget() is again
+    QTest.keyClick(again, Qt.Key.Key_Space)
+    wait_until(lambda: window.idle() and len(chat(window).turns) == 3)
+    assert QApplication.focusWidget() is window.page.transcript

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.chat.blocks.text_blocks import Block
 from app.chat.blocks.text_flow import Ink, TextFlow
+from app.language.words import tr
 from app.look.icons import Icons
 from app.look.theme import Look, Role
 from app.widgets.fold_button import FoldButton
@@ -86,7 +87,7 @@ class InlineError(Block):
         self._sentence.set_text(facts.sentence)
         self._details = TextFlow(theme.font(Role.CAPTION), theme.line_px(Role.CAPTION))
         self._details.set_text(facts.details)
-        self._copy = IconButton(look, icons, "copy", "Copy the details", self, side=28)
+        self._copy = IconButton(look, icons, "copy", tr("Copy the details"), self, side=28)
         self._copy.clicked.connect(self._copy_details)
         self._copy.hide()
         self.buttons = self._make_buttons()
@@ -235,7 +236,7 @@ class InlineError(Block):
     def _make_fold(self) -> FoldButton | None:
         if not self.facts.details:
             return None
-        fold = FoldButton(self.look, self._icons, "Details", self)
+        fold = FoldButton(self.look, self._icons, tr("Details"), self)
         fold.toggled.connect(self._on_folded)
         fold.show()
         return fold

@@ -15,6 +15,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat.blocks.text_flow import Ink, TextFlow
+from app.language.words import tr, tr_count
 from app.look.theme import Look, Role
 
 BUBBLE_WIDTH: Final = 560
@@ -128,8 +129,9 @@ class UserBubble(TextBlock):
         super().__init__(look, column, text)
         self._bubble = QRectF()
         left = len(text) - len(self.flow.text)
-        self._more = f"{left:,} more characters" if left else ""
-        self.setAccessibleName("You wrote")
+        more = tr_count("{count} more characters", left, count=f"{left:,}")
+        self._more = more if left else ""
+        self.setAccessibleName(tr("You wrote"))
         self.setAccessibleDescription(text)
 
     def shown_text(self) -> str:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from app.chat.conversation import Conversation, ReplyFacts, Turn, TurnState, with_turns
+from app.chat.conversation import (
+    Conversation,
+    ReplyContent,
+    ReplyFacts,
+    Turn,
+    TurnState,
+    with_turns,
+)
+from app.chat.store import open_store
 from app.chat.turns.asking import Asking, finished_facts, may_go_on, question_of
 from app.chat.turns.code import last_code
 from app.chat.turns.deeds import TurnVerb, Version, deeds_of, version_of, versions_of
@@ -202,3 +211,21 @@ def test_a_reply_is_told_by_the_sentence_and_a_long_one_in_parts() -> None:
     announcer.hear(" the end")
     announcer.finish()
     assert heard[-2:] == ["xxx the end", "The reply is finished"]
+
+
+def test_a_reply_that_goes_on_is_cut_and_not_lost_where_the_app_is_killed(tmp_path: Path) -> None:
+    """A process that ends without a word leaves what was written last."""
+    file = tmp_path / "chats.sqlite3"
+    with open_store(file).store as store:
+        made = store.conversations.create()
+        user = store.turns.add_user(made.id, None, "Why?")
+        reply = store.turns.begin_reply(made.id, user.id, FACTS)
+        content = ReplyContent("Because", "Hm", (1, 2))
+        store.turns.end_reply(reply.id, TurnState.STOPPED, content, FACTS)
+        store.turns.write_reply(reply.id, content)
+        store.turns.write_reply(reply.id, replace(content, text="Because it", ids=(1, 2, 3)))
+    with open_store(file).store as store:
+        store.turns.mark_cut()
+        found = store.turns.read(reply.id)
+    assert (found.state, found.text, found.ids) == (TurnState.CUT, "Because it", (1, 2, 3))
+    assert found.reply == FACTS and may_go_on(found)
