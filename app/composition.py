@@ -17,6 +17,7 @@ from app.connections.actions import Deeds, window_actions
 from app.connections.chats import ChatConnections
 from app.connections.memory import MemoryConnections
 from app.connections.pages import PageConnections, PageServices
+from app.connections.trash import TrashConnections
 from app.desktop.forward import ForwardWatch
 from app.directories import Directories
 from app.errors import AppError, SettingsInvalid
@@ -87,7 +88,9 @@ class Application(QObject):
         for sentence in (*self._settings.notices, *workshop.notices):
             self.window.page.show_notice(store_notice(sentence))
         self.memory = MemoryConnections(self.window, workshop, self.look, self._icons, self)
+        trash = TrashConnections(self.window, workshop, self.look, self._icons, self)
         workshop.start(settings.window.conversation)
+        trash.sweep()
         self.choice = ModelChoice(
             workshop.model, self._places, self._settings, self._save, self._on_error
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QEvent, QRect, Signal
+from PySide6.QtCore import QEvent, QRect, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -104,6 +104,13 @@ class Window(QWidget):
         else:
             self._sidebar_wanted = not self._sidebar_wanted
         self._arrange()
+
+    def search(self) -> None:
+        """Put the keyboard into the sidebar's search, shown if need be."""
+        if not self.sidebar.isVisible():
+            self.toggle_sidebar()
+        self.sidebar.search.line.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.sidebar.search.line.selectAll()
 
     @property
     def shown(self) -> PageName:

@@ -5,6 +5,7 @@ A chat that is answering goes on while another is shown. Owns the sessions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
@@ -112,6 +113,14 @@ class Chats(QObject):
         self._services.store.ask(restore, self._on_listed)
         self.open(conversation)
 
+    def rename(self, conversation: int, title: str) -> None:
+        """Give a chat a title."""
+        self._change(lambda store: store.conversations.rename(conversation, title))
+
+    def pin(self, conversation: int, pinned: bool) -> None:
+        """Keep a chat at the top of the list, or no more."""
+        self._change(lambda store: store.conversations.pin(conversation, pinned))
+
     def erase(self, conversation: int) -> None:
         """Remove a chat of the trash for good, with what is kept of it."""
 
@@ -124,6 +133,23 @@ class Chats(QObject):
             self.erased.emit(conversation)
 
         self._services.store.ask(erase, erased)
+
+    def _change(self, work: Callable[[Store], None]) -> None:
+        """Do something to a chat and read the list again, the titles of open ones too."""
+
+        def change(store: Store) -> Entries:
+            work(store)
+            return store.conversations.entries()
+
+        self._services.store.ask(change, self._on_changed)
+
+    def _on_changed(self, entries: Entries) -> None:
+        self._on_listed(entries)
+        titles = {entry.id: entry.title for entry in entries}
+        for session in self._sessions:
+            chat = session.conversation
+            if chat is not None and titles.get(chat.id, chat.title) != chat.title:
+                session.show_title(titles[chat.id])
 
     def refresh(self) -> None:
         """Read the list again."""

@@ -18,6 +18,8 @@ from app.language.words import tr
 from app.library.loaded import ModelPhase, ModelState
 from app.link.events import EngineReady
 from app.pages.names import PageName
+from app.panels.chat_list import Renaming
+from app.panels.chat_search import ChatPlace, Found
 from app.panels.notices import model_notice
 from app.text import title_of
 from app.widgets.toast import ToastFacts
@@ -36,12 +38,17 @@ class ChatConnections(QObject):
         self._workshop = workshop
         self._choose_model = choose_model
         self._noted = False
+        self._place: ChatPlace | None = None
         chats, model = workshop.chats, workshop.model
         window.sidebar.new_wanted.connect(self.new)
         window.bar.chat_wanted.connect(self.new)
         window.sidebar.chosen.connect(self._on_chosen)
         window.sidebar.page_wanted.connect(self._on_page_wanted)
         window.sidebar.delete_wanted.connect(chats.trash)
+        window.sidebar.pin_wanted.connect(self._on_pin_wanted)
+        window.sidebar.renamed.connect(self._on_renamed)
+        window.sidebar.search_wanted.connect(self._on_search_wanted)
+        window.sidebar.place_chosen.connect(self._on_place_chosen)
         window.page.desk.branched.connect(self._on_branched)
         window.page.desk.deleted.connect(self._on_turn_deleted)
         chats.listed.connect(window.sidebar.show_entries)
@@ -68,6 +75,25 @@ class ChatConnections(QObject):
         self._window.show_page(PageName.CHAT)
         self._workshop.chats.open(chat)
         self._window.close_overlay()
+
+    def _on_pin_wanted(self, chat: int) -> None:
+        entries = self._workshop.chats.entries
+        pinned = any(entry.id == chat and entry.pinned_ms is not None for entry in entries)
+        self._workshop.chats.pin(chat, not pinned)
+
+    def _on_renamed(self, renaming: Renaming) -> None:
+        self._workshop.chats.rename(renaming.chat, renaming.title)
+
+    def _on_search_wanted(self, words: str) -> None:
+        show = self._window.sidebar.show_hits
+        self._workshop.store.ask(
+            lambda store: store.search.find(words), lambda hits: show(Found(words, hits))
+        )
+
+    def _on_place_chosen(self, place: ChatPlace) -> None:
+        """Open a chat where a word was found."""
+        self._place = place
+        self._on_chosen(place.chat)
 
     def _on_page_wanted(self, name: PageName) -> None:
         self._window.show_page(name)
@@ -96,7 +122,7 @@ class ChatConnections(QObject):
             tr("Message moved to trash") if own else tr("Reply moved to trash"),
             title_of(deleted.turn.text),
             tr("Undo"),
-            lambda: desk.restore(deleted),
+            lambda: desk.restore(deleted, self._window.page.session),
         )
         self._window.toast.tell(facts)
 
@@ -104,7 +130,14 @@ class ChatConnections(QObject):
         session.changed.connect(self._on_conversation_changed)
         session.ended.connect(self._on_reply_ended)
         self._window.page.show_session(session)
+        self._go_to_place(session)
         self._show_conversation(session.conversation)
+
+    def _go_to_place(self, session: ChatSession) -> None:
+        place, chat = self._place, session.conversation
+        if place is not None and chat is not None and chat.id == place.chat:
+            self._place = None
+            self._window.page.view.go_to(place.turn)
 
     def _on_conversation_changed(self, conversation: Conversation) -> None:
         session = self._window.page.session

@@ -10,6 +10,7 @@ class PageName(Enum):
 
     CHAT = "chat"
     MEMORY = "memory"
+    TRASH = "trash"
     SETTINGS = "settings"
     LOG = "log"
     DOCTOR = "doctor"

@@ -17,11 +17,14 @@ from PySide6.QtCore import (
     QRectF,
     QSize,
     Qt,
+    Signal,
 )
 from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from app.chat.blocks.text_flow import direction_of
+from app.chat.storage.search import Hit
+from app.language.words import tr
 from app.look.icons import Icons
 from app.look.theme import Look, Role
 from app.memory.rows import resume_words
@@ -44,18 +47,38 @@ class ListRole(Enum):
     CHAT = int(Qt.ItemDataRole.UserRole)
     ANSWERING = int(Qt.ItemDataRole.UserRole) + 1
     TIER = int(Qt.ItemDataRole.UserRole) + 2
+    TURN = int(Qt.ItemDataRole.UserRole) + 3
+    MARKS = int(Qt.ItemDataRole.UserRole) + 4
+    PINNED = int(Qt.ItemDataRole.UserRole) + 5
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A heading where ``chat`` is None, else a chat."""
+    """A heading where ``chat`` is None, else a chat, or a place in one.
+
+    Attributes:
+        turn: the place, where the row is a hit of a search; ``marks`` are the words in its text.
+    """
 
     text: str
     chat: int | None
+    turn: int | None = None
+    marks: tuple[range, ...] = ()
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """A title that a person typed for a chat."""
+
+    chat: int
+    title: str
 
 
 class ChatListModel(QAbstractListModel):
-    """Headings and chats in one list."""
+    """Headings and chats in one list. Emits ``renamed`` with a Renaming."""
+
+    renamed = Signal(object)
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -69,10 +92,35 @@ class ChatListModel(QAbstractListModel):
         rows: list[Row] = []
         for group in groups:
             rows.append(Row(group.heading, None))
-            rows.extend(Row(entry.title, entry.id) for entry in group.entries)
-        if tuple(rows) != self._rows:
+            rows.extend(
+                Row(entry.title, entry.id, pinned=entry.pinned_ms is not None)
+                for entry in group.entries
+            )
+        self._replace(tuple(rows))
+
+    def show_hits(self, hits: tuple[Hit, ...]) -> None:
+        """Show what a search found: chats by their titles, then places under their chat's title."""
+        rows: list[Row] = []
+        titles = [hit for hit in hits if hit.turn is None]
+        if titles:
+            rows.append(Row(tr("Titles"), None))
+            rows.extend(Row(hit.title, hit.conversation, marks=hit.marks) for hit in titles)
+        last: int | None = None
+        for hit in hits:
+            if hit.turn is None:
+                continue
+            if hit.conversation != last:
+                rows.append(Row(hit.title, None))
+                last = hit.conversation
+            rows.append(Row(hit.snippet, hit.conversation, hit.turn, hit.marks))
+        if not rows:
+            rows.append(Row(tr("Nothing found"), None))
+        self._replace(tuple(rows))
+
+    def _replace(self, rows: tuple[Row, ...]) -> None:
+        if rows != self._rows:
             self.beginResetModel()
-            self._rows = tuple(rows)
+            self._rows = rows
             self.endResetModel()
 
     def show_answering(self, chats: frozenset[int]) -> None:
@@ -102,13 +150,24 @@ class ChatListModel(QAbstractListModel):
         """Headings cannot be chosen."""
         if self._rows[index.row()].chat is None:
             return Qt.ItemFlag.NoItemFlags
-        return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        usual = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        return usual if self._rows[index.row()].marks else usual | Qt.ItemFlag.ItemIsEditable
+
+    def setData(  # noqa: N802 - Qt's own name
+        self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole
+    ) -> bool:
+        """A new title; an empty one changes nothing."""
+        row, title = self._rows[index.row()], " ".join(str(value).split())
+        if role != Qt.ItemDataRole.EditRole or row.chat is None or title in ("", row.text):
+            return False
+        self.renamed.emit(Renaming(row.chat, title))
+        return True
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Text, chat id and whether it is answering."""
         row = self._rows[index.row()]
         match role:
-            case Qt.ItemDataRole.DisplayRole:
+            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.EditRole:
                 return row.text
             case Qt.ItemDataRole.AccessibleTextRole:
                 return ", ".join((row.text, *self._spoken(row)))
@@ -116,11 +175,18 @@ class ChatListModel(QAbstractListModel):
                 return "\n".join((row.text, *self._spoken(row)))
             case ListRole.CHAT.value:
                 return row.chat
-            case ListRole.ANSWERING.value | ListRole.TIER.value:
-                answers = role == ListRole.ANSWERING.value
-                return row.chat in self._answering if answers else self._tier(row.chat)
             case _:
-                return None
+                return self._marks_of(row).get(role)
+
+    def _marks_of(self, row: Row) -> dict[int, Any]:
+        """What a row tells beside its text, by role."""
+        return {
+            ListRole.TURN.value: row.turn,
+            ListRole.MARKS.value: row.marks,
+            ListRole.PINNED.value: row.pinned,
+            ListRole.ANSWERING.value: row.chat in self._answering,
+            ListRole.TIER.value: self._tier(row.chat),
+        }
 
     def _tell_all(self) -> None:
         if self._rows:
@@ -135,7 +201,7 @@ class ChatListModel(QAbstractListModel):
         if row.chat is None:
             return ()
         if row.chat in self._answering:
-            return ("Answering",)
+            return (tr("Answering"),)
         return (resume_words(self._tier(row.chat), gpu=self._gpu),)
 
 
@@ -210,6 +276,7 @@ class ChatRowDelegate(QStyledItemDelegate):
         rtl = direction_of(title) is Qt.LayoutDirection.RightToLeft
         side = Qt.AlignmentFlag.AlignRight if rtl else Qt.AlignmentFlag.AlignLeft
         painter.drawText(label, side | Qt.AlignmentFlag.AlignVCenter, shown)
+        self._paint_marks(painter, label, shown, index, rtl=rtl)
         if hovered or focused:
             self._paint_more(painter, box)
 
@@ -222,6 +289,22 @@ class ChatRowDelegate(QStyledItemDelegate):
             self._busy.paint(painter, mark.adjusted(1, 1, -1, -1), theme)
         else:
             paint_state_dot(painter, mark, index.data(ListRole.TIER.value), theme)
+
+    def _paint_marks(
+        self, painter: QPainter, label: QRectF, shown: str, index: Index, *, rtl: bool
+    ) -> None:
+        """The words that were looked for, once more in the accent's colour."""
+        marks: tuple[range, ...] = index.data(ListRole.MARKS.value) or ()
+        if rtl or not marks:
+            return
+        metrics = painter.fontMetrics()
+        painter.setPen(self._look.theme.color("accent_text"))
+        for mark in marks:
+            word = shown[mark.start : mark.stop]
+            left = label.left() + metrics.horizontalAdvance(shown[: mark.start])
+            if word and mark.stop <= len(shown.rstrip("…")):
+                box = QRectF(left, label.top(), label.width(), label.height())
+                painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, word)
 
     def _paint_more(self, painter: QPainter, box: QRectF) -> None:
         theme = self._look.theme

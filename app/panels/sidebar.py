@@ -27,6 +27,7 @@ from app.look.icons import Icons
 from app.look.theme import Look, Role
 from app.pages.names import PageName
 from app.panels.chat_list import ChatListModel, ChatRowDelegate, ListRole
+from app.panels.chat_search import ChatPlace, Found, SearchField
 from app.panels.dates import group_by_date
 from app.panels.nav_button import HEIGHT, NavButton
 from app.widgets.busy import BusyTurn
@@ -68,6 +69,10 @@ class Sidebar(QWidget):
     new_wanted = Signal()
     close_wanted = Signal()
     page_wanted = Signal(object)
+    search_wanted = Signal(str)
+    place_chosen = Signal(object)
+    pin_wanted = Signal(int)
+    renamed = Signal(object)
     chosen = Signal(int)
     delete_wanted = Signal(int)
 
@@ -76,13 +81,18 @@ class Sidebar(QWidget):
         self._look = look
         self._icons = icons
         self._busy = BusyTurn(self)
-        self._toggle = IconButton(look, icons, "sidebar", "Hide the sidebar (Ctrl+B)", self)
+        self._toggle = IconButton(look, icons, "sidebar", tr("Hide the sidebar (Ctrl+B)"), self)
         self._toggle.clicked.connect(self.close_wanted)
-        self._new = WideButton(look, icons, self, icon="edit", text="New chat", keys="Ctrl+N")
+        self._new = WideButton(look, icons, self, icon="edit", text=tr("New chat"), keys="Ctrl+N")
         self._new.clicked.connect(self.new_wanted)
         self._model = ChatListModel(self)
+        self._model.renamed.connect(self.renamed)
+        self.search = SearchField(look, icons, self)
+        self.search.wanted.connect(self._on_search)
+        self._entries: tuple[ConversationEntry, ...] = ()
         self._list = self._make_list()
         self._foot = {
+            PageName.TRASH: NavButton(look, icons, self, icon="trash", text=tr("Trash")),
             PageName.MEMORY: NavButton(look, icons, self, icon="layers", text=tr("Memory")),
             PageName.SETTINGS: NavButton(look, icons, self, icon="sliders", text=tr("Settings")),
         }
@@ -101,8 +111,15 @@ class Sidebar(QWidget):
 
     def show_entries(self, entries: tuple[ConversationEntry, ...]) -> None:
         """Show the chats, newest first."""
-        self._model.show_groups(group_by_date(entries, date.today()))
-        self._select_current()
+        self._entries = entries
+        if not self.search.words:
+            self._model.show_groups(group_by_date(entries, date.today()))
+            self._select_current()
+
+    def show_hits(self, found: Found) -> None:
+        """Show what a search found, while its words are still those that are looked for."""
+        if found.words == self.search.words:
+            self._model.show_hits(found.hits)
 
     def show_current(self, chat: int | None) -> None:
         """Mark the chat that is shown."""
@@ -158,7 +175,9 @@ class Sidebar(QWidget):
         right = self.width() - 1 - side
         self._toggle.move(right - self._toggle.width(), (head - self._toggle.height()) // 2)
         self._new.setGeometry(side, head - 2, right - side, theme.px(36))
-        top = head - 2 + theme.px(36)
+        tall = self.search.height()
+        self.search.setGeometry(side, head + theme.px(36) + theme.px(6), right - side, tall)
+        top = head + theme.px(36 + 6 + 2) + tall
         foot = self._foot_top()
         self._list.setGeometry(side, top, self.width() - 1 - side, max(0, foot - top))
         y = foot + 1 + side
@@ -179,7 +198,8 @@ class Sidebar(QWidget):
         # The sidebar paints the ground: a style sheet would keep the view's own from changing.
         view.viewport().setAutoFillBackground(False)
         view.setUniformItemSizes(False)
-        view.setAccessibleName("Chats")
+        view.setAccessibleName(tr("Chats"))
+        view.setEditTriggers(QListView.EditTrigger.EditKeyPressed)
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         view.clicked.connect(self._on_clicked)
@@ -189,17 +209,30 @@ class Sidebar(QWidget):
         return view
 
     def _on_clicked(self, index: QModelIndex) -> None:
-        chat = index.data(ListRole.CHAT.value)
-        if chat is not None:
+        chat, turn = index.data(ListRole.CHAT.value), index.data(ListRole.TURN.value)
+        if chat is not None and turn is not None:
+            self.place_chosen.emit(ChatPlace(chat, turn))
+        elif chat is not None:
             self.chosen.emit(chat)
 
     def _on_menu_wanted(self, index: QModelIndex) -> None:
         chat = index.data(ListRole.CHAT.value)
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction("Delete chat").triggered.connect(lambda: self.delete_wanted.emit(chat))
+        if index.flags() & Qt.ItemFlag.ItemIsEditable:
+            menu.addAction(tr("Rename")).triggered.connect(lambda: self._list.edit(index))
+            pin = tr("Unpin") if index.data(ListRole.PINNED.value) else tr("Pin")
+            menu.addAction(pin).triggered.connect(lambda: self.pin_wanted.emit(chat))
+        menu.addAction(tr("Delete chat")).triggered.connect(lambda: self.delete_wanted.emit(chat))
         box = self._list.visualRect(index)
         menu.popup(self._list.viewport().mapToGlobal(box.bottomRight() - QPoint(box.height(), 0)))
+
+    def _on_search(self, words: str) -> None:
+        """Look for words; without any the chats are listed again."""
+        if words:
+            self.search_wanted.emit(words)
+        else:
+            self.show_entries(self._entries)
 
     def _select_current(self) -> None:
         index = self._model.index_of(self._current if self._shows_chat else None)

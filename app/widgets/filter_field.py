@@ -8,6 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QWidget
 
+from app.language.words import tr
 from app.look.icons import Icons
 from app.look.theme import Look, Role
 
@@ -50,7 +51,7 @@ class FilterField(QWidget):
         self._look = look
         self._icons = icons
         self.line = FilterLine(self)
-        self.line.setPlaceholderText("Filter")
+        self.line.setPlaceholderText(tr("Filter"))
         self.line.setAccessibleName(name)
         self.line.setProperty("kind", "bare")
         self.line.focused.connect(self.update)
@@ -88,5 +89,6 @@ class FilterField(QWidget):
 
     def _on_look_changed(self, _theme: object = None) -> None:
         self.line.setFont(self._look.theme.font(Role.INTERFACE))
-        self.setFixedSize(self.sizeHint())
+        self.setFixedHeight(self.sizeHint().height())
+        self.resize(self.sizeHint())
         self.update()
