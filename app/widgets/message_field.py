@@ -47,10 +47,12 @@ class MessageField(QPlainTextEdit):
         return whole_characters(raw.replace("\u2029", "\n").replace("\u2028", "\n"))
 
     def event(self, event: QEvent) -> bool:
-        """With nothing to undo here, the keys for undo are the window's."""
+        """The window's keys stay the window's: undo with nothing to undo here, and Ctrl+K."""
         if event.type() is QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
             undo = event.matches(QKeySequence.StandardKey.Undo)
-            if undo and not self.document().isUndoAvailable():
+            nothing = undo and not self.document().isUndoAvailable()
+            # On Linux Qt's own editor would delete to the end of the line.
+            if nothing or event.matches(QKeySequence.StandardKey.DeleteEndOfLine):
                 event.ignore()
                 return False
         return super().event(event)
