@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from app.chat.conversation import Conversation, chat_name
-from app.chat.kept.words import left_out_words
+from app.chat.kept.plain import left_out_words
 from app.chat.store import Store, open_store
 from app.cli.chat_log import ReplyLog, open_chat
 from app.cli.engine import MakeCommand, chosen_model, installed, own_command, started_engine

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from app.chat.conversation import chat_name, chat_of
-from app.chat.kept.words import megabytes
+from app.chat.kept.plain import megabytes
 from app.chat.store import Store
 from app.cli.ask import opened_store, read_settings
 from app.cli.engine import ANSWER_LIMIT_S, MakeCommand, own_command, started_engine

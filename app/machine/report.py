@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from app.chat.kept.words import megabytes
+from app.chat.kept.plain import megabytes
 from app.directories import Directories
 from app.errors import gibibytes
 from app.lock import is_alive, read_owner

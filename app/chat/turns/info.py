@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.chat.conversation import Conversation, ReplyFacts, Turn
-from app.chat.kept.words import resume_words, seconds
+from app.chat.kept.plain import seconds
+from app.chat.kept.words import resume_words
 from app.language.words import tr, tr_count
 from engine.protocol import Sampling
 

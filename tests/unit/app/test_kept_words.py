@@ -7,15 +7,8 @@ import dataclasses
 import pytest
 
 from app.chat.conversation import ReplyFacts
-from app.chat.kept.words import (
-    left_out_words,
-    megabytes,
-    reading_words,
-    resume_words,
-    seconds,
-    short_reasons,
-    waiting_words,
-)
+from app.chat.kept.plain import left_out_words, megabytes, seconds
+from app.chat.kept.words import reading_words, resume_words, short_reasons, waiting_words
 from engine.protocol import REASONS, Progress, Queued
 
 FROM_DISK = ReplyFacts(
