@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication
 from app.actions import install
 from app.connections.actions import Deeds, window_actions
 from app.connections.chats import ChatConnections
+from app.connections.composing import ComposerConnections
 from app.connections.memory import MemoryConnections
 from app.connections.pages import PageConnections, PageServices
 from app.connections.trash import TrashConnections
@@ -89,6 +90,9 @@ class Application(QObject):
             self.window.page.show_notice(store_notice(sentence))
         self.memory = MemoryConnections(self.window, workshop, self.look, self._icons, self)
         trash = TrashConnections(self.window, workshop, self.look, self._icons, self)
+        composing = ComposerConnections(self.window, workshop, self)
+        composing.follow_settings(settings)
+        self.pages.settings.changed.connect(composing.follow_settings)
         workshop.start(settings.window.conversation)
         trash.sweep()
         self.choice = ModelChoice(

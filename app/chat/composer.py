@@ -1,12 +1,13 @@
-"""Where a message is written: a field in a painted frame, a hint line, one button.
+"""Where a message is written: a field in a painted frame, a line of its cost, one button.
 
-Knows nothing of conversations: it emits ``submitted`` with the text and ``stopped``. Enter sends
-unless an input method is composing; while a reply is written Enter keeps the text until it ends.
+Knows nothing of conversations: it emits ``submitted`` with the text and ``stopped``. Enter, or
+Ctrl+Enter by choice, sends unless an input method is composing; while a reply is written it keeps
+the text until that ends.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import (
@@ -18,6 +19,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
+from app.chat.options.cost import Cost, Fit, cost_text
+from app.chat.options.think_button import ThinkButton
+from app.language.words import tr
 from app.look.icons import Icons
 from app.look.theme import Look, Role
 from app.widgets.message_field import MessageField
@@ -30,7 +34,10 @@ RADIUS: Final = 14
 LOOKED_AT: Final = 10_000
 """A longer text is not looked through at each key."""
 
-QUEUED_HINT: Final = "sends when this reply ends"
+
+def queued_hint() -> str:
+    """What is said of a message that waits for the reply before it."""
+    return tr("sends when this reply ends")
 
 
 class Composer(QWidget):
@@ -48,6 +55,9 @@ class Composer(QWidget):
         self._queued = False
         self._hint = ""
         self._tallest = 0
+        self._cost: Cost | None = None
+        self.think = ThinkButton(look, icons, self)
+        self.think.hide()
         self.field = MessageField(self)
         self.button = SendButton(look, icons, self)
         self.field.entered.connect(self._on_entered)
@@ -79,6 +89,11 @@ class Composer(QWidget):
         self._queued = False
         self._refresh()
 
+    def send_with(self, key: Literal["enter", "ctrl+enter"]) -> None:
+        """Which key sends."""
+        self.field.send_with(key)
+        self.button.name_key(key)
+
     def set_placeholder(self, text: str) -> None:
         """What the empty field says."""
         self.field.setPlaceholderText(text)
@@ -86,6 +101,17 @@ class Composer(QWidget):
     def set_hint(self, text: str) -> None:
         """A few words beside the button."""
         self._hint = text
+        self.update()
+
+    def show_cost(self, cost: Cost | None) -> None:
+        """What the message takes; one that is too long is not sent."""
+        self._cost = cost
+        self._refresh()
+
+    def show_thinking(self, thinking: bool | None, *, can_think: bool) -> None:
+        """Whether the model thinks, where it can."""
+        self.think.show_thinking(thinking)
+        self.think.setVisible(can_think)
         self.update()
 
     def set_draft(self, text: str) -> None:
@@ -119,6 +145,9 @@ class Composer(QWidget):
         side = self.button.height()
         field_height = self.height() - pad - theme.px(ROW_GAP) - side - foot - 1
         self.field.setGeometry(pad, pad + self._lead() // 2, self.width() - 2 * pad, field_height)
+        place = self.button.height() - self.think.height()
+        y = self.height() - foot - 1 - side + place // 2
+        self.think.move(pad - theme.px(8), y)
         self.button.move(self.width() - foot - 1 - side, self.height() - foot - 1 - side)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -134,9 +163,11 @@ class Composer(QWidget):
         hint = self.shown_hint()
         if hint:
             painter.setFont(theme.font(Role.CAPTION))
-            painter.setPen(theme.color("text2"))
+            painter.setPen(theme.color("danger" if self._is_too_long() else "text2"))
             right = self.button.x() - theme.px(16)
             left = theme.px(PADDING)
+            if self.think.isVisibleTo(self):
+                left = self.think.geometry().right() + theme.px(8)
             box = QRectF(left, self.button.y(), right - left, self.button.height())
             shown = painter.fontMetrics().elidedText(
                 hint, Qt.TextElideMode.ElideRight, int(box.width())
@@ -147,7 +178,11 @@ class Composer(QWidget):
 
     def shown_hint(self) -> str:
         """The words beside the button."""
-        return QUEUED_HINT if self._queued else self._hint
+        if self._queued:
+            return queued_hint()
+        if self._cost is not None and (self._is_too_long() or not self._hint):
+            return cost_text(self._cost)
+        return self._hint
 
     def _lead(self) -> int:
         """What a line of the reference is taller than one of the field."""
@@ -157,7 +192,7 @@ class Composer(QWidget):
     # Sending -------------------------------------------------------------------------------------
 
     def _on_entered(self) -> None:
-        if not self._accepting or not self._has_words():
+        if not self._accepting or not self._has_words() or self._is_too_long():
             return
         if self._answering:
             self._queued = True
@@ -183,6 +218,9 @@ class Composer(QWidget):
         long = self.field.document().characterCount() > LOOKED_AT
         return long or bool(self.field.exact_text().strip())
 
+    def _is_too_long(self) -> bool:
+        return self._cost is not None and self._cost.fit is Fit.TOO_LONG
+
     def _on_text_changed(self) -> None:
         if self._queued and not self._has_words():
             self._queued = False
@@ -190,7 +228,8 @@ class Composer(QWidget):
         self.height_wanted.emit()
 
     def _refresh(self) -> None:
-        self.button.setEnabled(self._accepting and (self._answering or self._has_words()))
+        sends = self._has_words() and not self._is_too_long()
+        self.button.setEnabled(self._accepting and (self._answering or sends))
         self.update()
 
     def _on_look_changed(self, _theme: object = None) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QInputMethodEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
 
 from app.chat.blocks.text_flow import alignment_of, direction_of
+from app.language.words import tr
 from app.text import whole_characters
 
 
@@ -22,11 +25,12 @@ class MessageField(QPlainTextEdit):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._composing = False
+        self._sends_with_ctrl = False
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setTabChangesFocus(True)
         self.setCursorWidth(2)
-        self.setAccessibleName("Message")
+        self.setAccessibleName(tr("Message"))
         self.document().setDocumentMargin(0)
         self.document().clearUndoRedoStacks()
         self.viewport().setAutoFillBackground(False)
@@ -40,6 +44,10 @@ class MessageField(QPlainTextEdit):
         if option.alignment() != wanted:
             option.setAlignment(wanted)
             self.document().setDefaultTextOption(option)
+
+    def send_with(self, key: Literal["enter", "ctrl+enter"]) -> None:
+        """Which key sends; the other Enter makes a new line."""
+        self._sends_with_ctrl = key == "ctrl+enter"
 
     def exact_text(self) -> str:
         """The text as it was typed, with unpaired surrogates replaced."""
@@ -63,18 +71,22 @@ class MessageField(QPlainTextEdit):
         super().inputMethodEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter sends; with Shift it breaks the line."""
+        """Enter sends or, by choice, Ctrl+Enter; with Shift it breaks the line."""
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if event.key() == Qt.Key.Key_Up and self.document().isEmpty():
             self.up_pressed.emit()
             return
         if not enter or self._composing:
             super().keyPressEvent(event)
-        elif event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+        elif event.modifiers() & Qt.KeyboardModifier.ShiftModifier or not self._sends(event):
             self.insertPlainText("\n")
             self.ensureCursorVisible()
         else:
             self.entered.emit()
+
+    def _sends(self, event: QKeyEvent) -> bool:
+        ctrl = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+        return ctrl or not self._sends_with_ctrl
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         """Paste plain text only, whatever else the clipboard holds."""

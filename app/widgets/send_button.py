@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
+from app.language.words import tr
 from app.look.icons import Icons
 from app.look.theme import Look
 
@@ -23,6 +24,7 @@ class SendButton(QAbstractButton):
         self._look = look
         self._icons = icons
         self._stops = False
+        self._sends = tr("Send (Enter)")
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         look.changed.connect(self._on_look_changed)
@@ -37,10 +39,15 @@ class SendButton(QAbstractButton):
     def show_stop(self, *, stops: bool) -> None:
         """Be the stop button, or the send button."""
         self._stops = stops
-        name = "Stop the reply (Esc)" if stops else "Send (Enter)"
+        name = tr("Stop the reply (Esc)") if stops else self._sends
         self.setAccessibleName(name)
         self.setToolTip(name)
         self.update()
+
+    def name_key(self, key: Literal["enter", "ctrl+enter"]) -> None:
+        """The key that sends, which the button's name tells."""
+        self._sends = tr("Send (Enter)") if key == "enter" else tr("Send (Ctrl+Enter)")
+        self.show_stop(stops=self._stops)
 
     def sizeHint(self) -> QSize:
         """The side, scaled."""

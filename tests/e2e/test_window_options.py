@@ -47,3 +47,17 @@ def test_a_chat_that_is_kept_already_takes_other_options_at_once(tmp_path: Path)
     assert session.conversation is not None
     assert session.conversation.path()[-1].text.startswith("system:Later.|")
     window.close()
+
+
+def test_the_tokens_of_what_is_typed_are_counted_by_the_engine(tmp_path: Path) -> None:
+    window = TestWindow(tmp_path).started()
+    composer = window.page.composer
+    composer.field.insertPlainText("three short words")
+    assert composer.shown_hint().startswith("about ")
+    wait_until(lambda: composer.shown_hint().startswith("3 tokens · < 1 % of context"))
+    composer.field.clear()
+    assert composer.shown_hint() == ""
+    composer.field.insertPlainText("word " * 1_000_000)
+    assert not composer.button.isEnabled()
+    assert "too long" in composer.shown_hint()
+    window.close()

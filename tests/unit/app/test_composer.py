@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QMimeData, Qt
 from PySide6.QtGui import QGuiApplication, QInputMethodEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication
 
-from app.chat.composer import QUEUED_HINT, Composer
+from app.chat.composer import Composer, queued_hint
 from app.widgets.message_field import mended
 from tests.helpers.qt import press, settle
 from tests.unit.app.conftest import Stage
@@ -102,7 +102,7 @@ def test_a_message_entered_while_a_reply_comes_goes_out_at_its_end(heard: Heard)
     heard.type("next")
     heard.enter()
     assert heard.sent == [] and heard.composer.draft() == "next"
-    assert heard.composer.shown_hint() == QUEUED_HINT
+    assert heard.composer.shown_hint() == queued_hint()
     heard.composer.set_answering(False)
     assert heard.sent == ["next"] and heard.composer.draft() == ""
 
