@@ -21,11 +21,12 @@ SLOT = "chat.bin"
 
 @dataclass(frozen=True, slots=True)
 class LlamaServer:
-    """How to start it: one slot, two threads, slots saved to a folder."""
+    """How to start it: one slot, two threads, slots saved to a folder; ``options`` besides."""
 
     binary: Path
     model: Path
     context: int
+    options: tuple[str, ...] = ()
 
     def turns(self, question: str, follow_up: str) -> dict[str, float]:
         """Milliseconds to the first token by the way it was begun; a restore is counted in."""
@@ -55,6 +56,7 @@ class LlamaServer:
         command = [
             str(self.binary), "-m", str(self.model), "-c", str(self.context), "-t", "2", "-np", "1",
             "--port", str(port), "--slot-save-path", folder, "--temp", "0",
+            *self.options,
         ]  # fmt: skip
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         base = f"http://127.0.0.1:{port}"

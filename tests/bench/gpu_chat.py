@@ -2,13 +2,15 @@
 
     python -m tests.bench gpu_chat (--model FILE | --geometry 9b [--quant q4_k_m] --vocab FILE)
         [--tokens 9000] [--prompts 64,1024,8192] [--streams 8] [--device cpu] [--out FILE]
+        [--parts loads,first_tokens,next_turns,streams] [--server llama-server]
 
 Workloads G4, G5, G7, G8, G11, G12 and G15. Everything is the engine's own: loader, plan, states,
 scheduler, draws; only the pipes are left out. Loading is timed twice, the second time with all
 compiled. A chat of so many tokens goes on in the same engine (device), after other chats took its
 pages (host), and in a new engine (disk); each resumed turn must say what a fresh one says. Streams
 run together and alone, and must say the same; meanwhile the longest gap between tokens is measured
-while another's prompt is read. Ends with 1 where any reply differs.
+while another's prompt is read. llama.cpp's server, where it is given, reads the same long chat and
+goes on from its own slot's file. Ends with 1 where any reply differs.
 """
 
 from __future__ import annotations
@@ -18,14 +20,15 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from engine.protocol import ChatMessage, EngineMessage, Finished, Loaded, Sampling, Tokens
-from tests.bench.resume import next_turn, question
+from tests.bench._server import LlamaServer
+from tests.bench.resume import FOLLOW_UP, next_turn, question
 from tests.helpers.live_engine import Asked, LiveEngine
 from tests.helpers.random_checkpoint import BASES, GEOMETRIES, write_random
 
@@ -35,6 +38,7 @@ MIXED = (512, 1024, 2048, 4096, 8192)
 GAP_PROMPT = 8192
 GAP_REPLY = 512
 LONGEST_GAP_MS = 60.0
+ALL_LAYERS = ("-ngl", "99")
 
 
 @dataclass
@@ -71,10 +75,8 @@ def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     model = options.model or _made(options)
     bench = Bench(model, options)
-    loads(bench)
-    first_tokens(bench)
-    next_turns(bench)
-    streams(bench)
+    for part in options.parts.split(","):
+        PARTS[part](bench)
     record = {"bench": "gpu_chat", "model": model.name, "wrong": bench.wrong, **bench.found}
     text = json.dumps(record, default=asdict)
     print(text)
@@ -95,6 +97,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--streams", type=int, default=8)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--server", type=Path, help="llama.cpp's, to stand beside next turns")
     return parser.parse_args(arguments)
 
 
@@ -169,6 +173,10 @@ def next_turns(bench: Bench) -> None:
         fresh = next_turn(live, asked, first)
         bench.tell("next turn, all read anew", _turn(fresh))
         bench.must_equal("resumed at once, and read anew", wanted, fresh)
+    if bench.options.server is not None:
+        peer = LlamaServer(bench.options.server, bench.model, 2 * tokens, ALL_LAYERS)
+        turns = peer.turns(question(tokens), FOLLOW_UP)
+        bench.tell("llama.cpp's turns", {way: round(ms, 1) for way, ms in turns.items()})
 
 
 def streams(bench: Bench) -> None:
@@ -194,6 +202,15 @@ def streams(bench: Bench) -> None:
             for number, (one, other) in enumerate(zip(alone, replies, strict=False)):
                 bench.must_equal(f"stream {number} of {count}", one, other)
         bench.tell("gaps beside a foreign prompt", _gaps(live, bench))
+
+
+PARTS: Final[dict[str, Callable[[Bench], None]]] = {
+    "loads": loads,
+    "first_tokens": first_tokens,
+    "next_turns": next_turns,
+    "streams": streams,
+}
+"""What is measured, in this order."""
 
 
 def _gaps(live: LiveEngine, bench: Bench) -> dict[str, float]:
