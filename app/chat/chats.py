@@ -119,7 +119,7 @@ class Chats(QObject):
 
     def pin(self, conversation: int, pinned: bool) -> None:
         """Keep a chat at the top of the list, or no more."""
-        self._change(lambda store: store.conversations.pin(conversation, pinned))
+        self._change(lambda store: store.options.pin(conversation, pinned))
 
     def erase(self, conversation: int) -> None:
         """Remove a chat of the trash for good, with what is kept of it."""

@@ -19,6 +19,7 @@ from app.chat.storage.copies import Copies
 from app.chat.storage.database import Database
 from app.chat.storage.lengths import LengthTable
 from app.chat.storage.migrations import CURRENT, Schema, migrate
+from app.chat.storage.options import OptionTable
 from app.chat.storage.search import Search
 from app.chat.storage.turns import TurnTable
 from app.errors import StoreDamaged, StoreError
@@ -37,6 +38,7 @@ class Store:
         conversations: conversations as a whole.
         turns: their messages.
         lengths: how long they are.
+        options: what a chat is set to.
         search: finds chats by words.
         copies: makes branches.
     """
@@ -46,6 +48,7 @@ class Store:
         self.conversations = ConversationTable(database, clock_ms)
         self.turns = TurnTable(database, clock_ms)
         self.lengths = LengthTable(database)
+        self.options = OptionTable(database, clock_ms)
         self.search = Search(database)
         self.copies = Copies(database, clock_ms)
 

@@ -24,7 +24,8 @@ from app.chat.blocks.make import BlockMaker
 from app.chat.blocks.selection import Selection, SelectionMouse
 from app.chat.blocks.text_blocks import Block
 from app.chat.rendered.formulas import Formulas
-from app.chat.rendered.reply import Press, Reply
+from app.chat.rendered.reply import Reply
+from app.chat.rendered.stack import Press
 from app.desktop.answers import Background
 from app.language.words import tr
 from app.look.icons import Icons

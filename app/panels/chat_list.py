@@ -129,6 +129,11 @@ class ChatListModel(QAbstractListModel):
             self._answering = chats
             self._tell_all()
 
+    @property
+    def any_answering(self) -> bool:
+        """Whether any chat has a running reply."""
+        return bool(self._answering)
+
     def show_tiers(self, tiers: Mapping[int, ChatTier], *, gpu: bool) -> None:
         """Mark from where each chat goes on; one that is not in ``tiers`` is text only."""
         if (tiers, gpu) != (self._tiers, self._gpu):

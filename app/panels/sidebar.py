@@ -99,7 +99,6 @@ class Sidebar(QWidget):
         for name, button in self._foot.items():
             button.clicked.connect(partial(self.page_wanted.emit, name))
         self._current: int | None = None
-        self._answering = False
         self._shows_chat = True
         look.changed.connect(self._on_look_changed)
         self._on_look_changed()
@@ -136,8 +135,7 @@ class Sidebar(QWidget):
     def show_answering(self, chats: frozenset[int]) -> None:
         """Mark the chats that have a running reply."""
         self._model.show_answering(chats)
-        self._answering = bool(chats)
-        self._busy.need(self._answering and self.isVisible())
+        self._busy.need(bool(chats) and self.isVisible())
 
     def show_tiers(self, tiers: Mapping[int, ChatTier], *, gpu: bool) -> None:
         """Mark from where each chat goes on."""
@@ -145,7 +143,7 @@ class Sidebar(QWidget):
 
     def showEvent(self, _event: QShowEvent) -> None:
         """Arcs turn only while they can be seen."""
-        self._busy.need(self._answering)
+        self._busy.need(self._model.any_answering)
 
     def hideEvent(self, _event: QHideEvent) -> None:
         """Arcs stand still."""

@@ -10,7 +10,8 @@ from app.chat.blocks.remarks import Note, StatusLine, StatusWords
 from app.chat.blocks.text_blocks import Block, UserBubble
 from app.chat.blocks.waiting_line import WaitingLine
 from app.chat.rendered.link_dialog import LinkDialog
-from app.chat.rendered.reply import Press, Reply
+from app.chat.rendered.reply import Reply
+from app.chat.rendered.stack import Press
 from app.chat.turns.parts.row import ActionRow, RowFacts
 from app.chat.turns.parts.thinking import ThinkingFold
 from app.look.icons import Icons

@@ -70,8 +70,8 @@ def options_of(conversation: Conversation) -> ChatOptions:
 
 def keep_options(store: Store, conversation: int, options: ChatOptions) -> None:
     """Write the options of a chat into the store."""
-    table = store.conversations
-    table.set_system(conversation, options.system)
+    store.conversations.set_system(conversation, options.system)
+    table = store.options
     table.set_preset(conversation, options.preset)
     table.set_sampling(conversation, None if options.sampling == PLAIN else options.sampling)
     table.set_thinking(conversation, options.thinking)

@@ -1,7 +1,7 @@
 """A growing text read as groups of blocks: only its open end is ever read again.
 
 ``Reading`` is the state of one text on the UI thread; short ends are read there, long ones on a
-thread. Pure but for the thread.
+thread. Owns a timer.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from PySide6.QtCore import QTimer
+
 from app.chat.markdown.parse import groups_of
 from app.chat.markdown.records import Block, Group
 from app.desktop.answers import Background
 
+PAUSE_MS: Final = 33
+"""Between two readings of a growing text: what the eye sees as one."""
 AT_ONCE: Final = 2_000
 """Signs that are read in less than a millisecond or two."""
 
@@ -39,9 +43,21 @@ class Reading:
         self._busy = False
         self._stale = False
         self._closed = False
+        self._later: str | None = None
+        self._pause = QTimer(singleShot=True, interval=PAUSE_MS)
+        self._pause.timeout.connect(self._on_paused)
+
+    def grow(self, text: str) -> None:
+        """Read a text that grows: at once, then no oftener than the eye can follow."""
+        if self._pause.isActive():
+            self._later = text
+        else:
+            self._pause.start()
+            self.read(text)
 
     def read(self, text: str) -> None:
         """Read ``text``, which begins with what was read before, or is another one."""
+        self._later = None
         if not text.startswith(self._text[: self._start]):
             self._start = self._done = 0
         self._text = text
@@ -53,6 +69,12 @@ class Reading:
     def close(self) -> None:
         """Tell nothing any more."""
         self._closed = True
+        self._pause.stop()
+
+    def _on_paused(self) -> None:
+        if self._later is not None:
+            self._pause.start()
+            self.read(self._later)
 
     def _begin(self) -> None:
         start, end = self._start, self._text[self._start :]

@@ -56,7 +56,7 @@ def test_sizes_follow_the_systems_font_and_text_is_never_below_twelve() -> None:
 
 
 def test_every_role_has_a_font_of_its_own(stage: Stage) -> None:
-    assert len(Role) == 12
+    assert len(Role) == 15
     assert stage.look.theme.font(Role.CODE).family() == stage.look.theme.mono_family
     assert stage.look.theme.font(Role.INTERFACE).family() == stage.look.theme.family
 

@@ -49,25 +49,25 @@ def found(store: Store, words: str) -> list[tuple[int, int | None]]:
 
 def test_what_a_chat_was_set_to_is_there_again(store: Store) -> None:
     chat = store.conversations.create().id
-    store.conversations.set_preset(chat, "brief")
-    store.conversations.set_sampling(chat, SamplingSettings(top_k=3))
-    store.conversations.set_thinking(chat, False)
-    store.conversations.set_scroll(chat, Scroll(7, 0.25))
-    store.conversations.pin(chat, True)
+    store.options.set_preset(chat, "brief")
+    store.options.set_sampling(chat, SamplingSettings(top_k=3))
+    store.options.set_thinking(chat, False)
+    store.options.set_scroll(chat, Scroll(7, 0.25))
+    store.options.pin(chat, True)
     read = store.conversations.read(chat)
     assert (read.preset, read.sampling, read.thinking) == (
         "brief",
         SamplingSettings(top_k=3),
         False,
     )
-    assert store.conversations.scroll(chat) == Scroll(7, 0.25)
+    assert store.options.scroll(chat) == Scroll(7, 0.25)
     assert store.conversations.entries()[0].pinned_ms is not None
-    store.conversations.set_sampling(chat, None)
-    store.conversations.set_thinking(chat, None)
-    store.conversations.set_scroll(chat, None)
-    store.conversations.pin(chat, False)
+    store.options.set_sampling(chat, None)
+    store.options.set_thinking(chat, None)
+    store.options.set_scroll(chat, None)
+    store.options.pin(chat, False)
     assert store.conversations.read(chat).sampling is None
-    assert store.conversations.scroll(chat) is None
+    assert store.options.scroll(chat) is None
     assert store.conversations.entries()[0].pinned_ms is None
 
 
@@ -247,6 +247,7 @@ def test_a_store_of_version_two_can_be_searched_after_the_change(tmp_path: Path)
         ("conversation", ("pinned_ms", "preset", "sampling", "thinking")),
         ("conversation", ("scroll_turn", "scroll_share")),
         ("turn", ("trashed_ms",)),
+        ("reply", ("thinking_ms", "thinking_tokens")),
     ):
         for column in columns:
             connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
