@@ -21,6 +21,7 @@ from app.library.catalogue import STARTER
 from app.library.loaded import ModelPhase, ModelState
 from app.link.process import EngineCommand
 from app.settings.file import SettingsFile
+from app.settings.record import Settings
 from tests.helpers.fake_engine import Script, fake_command
 from tests.helpers.qt import application, plain_font, press, settle, wait_until
 
@@ -38,12 +39,15 @@ class TestWindow:
         model: bool = True,
         font: QFont | None = None,
         command: EngineCommand | None = None,
+        titles: bool = False,
     ) -> None:
         self.places: Directories = directories(folder)
         make_private(self.places.data)
         make_private(self.places.models)
         if model:
             (self.places.models / STARTER.file_name).write_bytes(b"GGUF")
+        if not titles and not self.places.settings_file.exists():
+            SettingsFile(self.places.settings_file).save(Settings(auto_titles=False))
         self.qt = application()
         self.whole = Application(
             self.qt,
