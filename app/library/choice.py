@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from app.desktop.answers import Background
 from app.directories import Directories
 from app.errors import AppError
+from app.language.words import tr
 from app.library.catalogue import Catalogue
 from app.library.folders import WEIGHTS, is_published, look
 from app.library.loaded import LoadedModel
@@ -46,14 +47,20 @@ class ModelChoice(QObject):
 
     def start(self) -> None:
         """Look for checkpoints; the default one is loaded once they are known."""
+        self.look(self._on_found)
+
+    def look(self, then: Callable[[Catalogue], None]) -> None:
+        """Look through the folders as they are set now; ``then`` takes what is there."""
         folders = [Path(f).expanduser() for f in self._settings.settings.model_folders]
         everywhere = [self._places.models, *folders]
         remembered = self._places.checkpoints_file
-        self._background.ask(lambda: look(everywhere, remembered).catalogue, self._on_found)
+        self._background.ask(lambda: look(everywhere, remembered).catalogue, then)
 
     def ask(self, window: QWidget) -> None:
         """Let a person choose a file."""
-        dialog = QFileDialog(window, "Choose a model file", "", "Models (*.gguf *.safetensors)")
+        dialog = QFileDialog(
+            window, tr("Choose a model file"), "", tr("Models (*.gguf *.safetensors)")
+        )
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.fileSelected.connect(self.choose)
         dialog.open()

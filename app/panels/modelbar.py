@@ -11,9 +11,11 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from app.language.words import tr
 from app.library.loaded import ModelPhase, ModelState
 from app.look.icons import Icons
 from app.look.theme import Look, Role
+from app.panels.models.name_button import NameButton
 from app.widgets.bar import FractionBar
 from app.widgets.icon_button import IconButton
 
@@ -24,24 +26,29 @@ BAR_WIDTH: Final = 64
 BAR_HEIGHT: Final = 6
 LOAD_BAR_HEIGHT: Final = 3
 
-WORDS: Final = {
-    ModelPhase.ABSENT: "",
-    ModelPhase.STARTING: "engine starting",
-    ModelPhase.LOADING: "loading",
-    ModelPhase.READY: "",
-    ModelPhase.FAILED: "not loaded",
-    ModelPhase.UNLOADED: "not loaded",
-}
+
+def phase_words(phase: ModelPhase) -> str:
+    """What is said of a model that is not ready."""
+    words = {
+        ModelPhase.STARTING: tr("engine starting"),
+        ModelPhase.LOADING: tr("loading"),
+        ModelPhase.FAILED: tr("not loaded"),
+        ModelPhase.UNLOADED: tr("not loaded"),
+    }
+    return words.get(phase, "")
 
 
 class ModelBar(QWidget):
-    """One row over the page. Emits ``sidebar_wanted`` and ``chat_wanted`` from its two buttons.
+    """One row over the page. Emits ``sidebar_wanted`` and ``chat_wanted`` from two buttons,
+    ``picker_wanted`` from the model's name, ``eject_wanted`` from the button beside it.
 
-    The buttons are shown only while the sidebar is closed.
+    The first two buttons are shown only while the sidebar is closed.
     """
 
     sidebar_wanted = Signal()
     chat_wanted = Signal()
+    picker_wanted = Signal()
+    eject_wanted = Signal()
 
     def __init__(self, look: Look, icons: Icons, parent: QWidget) -> None:
         super().__init__(parent)
@@ -49,12 +56,16 @@ class ModelBar(QWidget):
         self._state = ModelState(ModelPhase.ABSENT)
         self._title = ""
         self._used = self._limit = 0
-        self._sidebar = IconButton(look, icons, "sidebar", "Show the sidebar (Ctrl+B)", self)
-        self._new_chat = IconButton(look, icons, "edit", "New chat (Ctrl+N)", self)
+        self._sidebar = IconButton(look, icons, "sidebar", tr("Show the sidebar (Ctrl+B)"), self)
+        self._new_chat = IconButton(look, icons, "edit", tr("New chat (Ctrl+N)"), self)
         self._sidebar.clicked.connect(self.sidebar_wanted)
         self._new_chat.clicked.connect(self.chat_wanted)
-        self._load_bar = FractionBar(look, "Loading the model", self)
-        self._context_bar = FractionBar(look, "Context in use", self, warns=True)
+        self.name = NameButton(look, icons, self)
+        self.eject = IconButton(look, icons, "eject", tr("Give the memory back"), self, side=28)
+        self.name.clicked.connect(self.picker_wanted)
+        self.eject.clicked.connect(self.eject_wanted)
+        self._load_bar = FractionBar(look, tr("Loading the model"), self)
+        self._context_bar = FractionBar(look, tr("Context in use"), self, warns=True)
         self.show_sidebar_buttons(shown=False)
         look.changed.connect(self._on_look_changed)
         self._on_look_changed()
@@ -99,7 +110,9 @@ class ModelBar(QWidget):
         x = self._paint_text(painter, self._text_left(), Role.TITLE, "text", self._name())
         words = self._words()
         if words:
-            x = self._paint_text(painter, x + theme.px(8), Role.TITLE_PLAIN, "text2", words)
+            self._paint_text(painter, x + theme.px(8), Role.TITLE_PLAIN, "text2", words)
+        last = self.eject if self.eject.isVisibleTo(self) else self.name
+        x = last.geometry().right()
         end = self._context_left() if self._limit else self.width() - theme.px(SIDE)
         self._paint_title(painter, x + theme.px(24), end - theme.px(24))
         if self._limit:
@@ -160,6 +173,15 @@ class ModelBar(QWidget):
         words = QFontMetricsF(theme.font(Role.TITLE_PLAIN)).horizontalAdvance(self._words())
         top = (self.height() + theme.line_px(Role.TITLE)) // 2 + theme.px(1)
         wide = round(name + words) + theme.px(8)
+        middle = (self.height() - 1) // 2
+        tall, around = theme.px(32), theme.px(8)
+        self.name.setGeometry(
+            self._text_left() - around, middle - tall // 2, wide + theme.px(20) + 2 * around, tall
+        )
+        self.eject.setVisible(self._state.phase in (ModelPhase.READY, ModelPhase.LOADING))
+        self.eject.move(
+            self.name.geometry().right() + theme.px(10), middle - self.eject.height() // 2
+        )
         self._load_bar.setGeometry(self._text_left(), top, wide, theme.px(LOAD_BAR_HEIGHT))
         self._context_bar.setVisible(self._limit > 0)
         if self._limit:
@@ -185,17 +207,17 @@ class ModelBar(QWidget):
         return self.width() - round(number) - theme.px(SIDE + BAR_WIDTH + 8)
 
     def _number(self) -> str:
-        return f"{self._used:,} of {self._limit:,}"
+        return tr("{used} of {limit}", used=f"{self._used:,}", limit=f"{self._limit:,}")
 
     def _name(self) -> str:
-        return self._state.name or "No model"
+        return self._state.name or tr("No model")
 
     def _words(self) -> str:
         if self._state.phase is ModelPhase.READY and self._state.facts is not None:
             return self._state.facts.format
-        words = WORDS[self._state.phase]
+        words = phase_words(self._state.phase)
         if self._state.phase is ModelPhase.LOADING and self._state.fraction > 0:
-            return f"{words} {self._state.fraction:.0%}".replace("%", " %")
+            return tr("loading {share} %", share=round(100 * self._state.fraction))
         return words
 
     def _on_look_changed(self, _theme: object = None) -> None:
