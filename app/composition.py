@@ -17,6 +17,7 @@ from app.connections.actions import Deeds, window_actions
 from app.connections.chats import ChatConnections
 from app.connections.composing import ComposerConnections
 from app.connections.memory import MemoryConnections
+from app.connections.models import ModelConnections
 from app.connections.pages import PageConnections, PageServices
 from app.connections.trash import TrashConnections
 from app.desktop.forward import ForwardWatch
@@ -98,6 +99,7 @@ class Application(QObject):
         self.choice = ModelChoice(
             workshop.model, self._places, self._settings, self._save, self._on_error
         )
+        ModelConnections(self.window, workshop.model, self.choice, self.look, self)
         self.choice.start()
         self.pages.start()
 

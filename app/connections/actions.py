@@ -53,6 +53,7 @@ def window_actions(window: Window, deeds: Deeds) -> tuple[Action, ...]:
         Action("app.undo", tr("Undo"), ("Ctrl+Z",), window.toast.undo, window.toast.isVisible),
         Action("view.sidebar", tr("Toggle the sidebar"), ("Ctrl+B", "F9"), window.toggle_sidebar),
         Action("chat.search", tr("Search chats"), ("Ctrl+K",), window.search),
+        Action("model.choose", tr("Choose a model"), ("Ctrl+L",), window.bar.picker_wanted.emit),
         Action("view.composer", tr("Write a message"), ("Shift+Esc",), write),
         Action("view.chat", tr("Show the chat"), ("Ctrl+1",), write),
         Action("view.memory", tr("Show the memory"), ("Ctrl+4",), show(PageName.MEMORY)),
