@@ -22,7 +22,10 @@ from app.chat.storage.migrations import CURRENT, Schema, migrate
 from app.chat.storage.options import OptionTable
 from app.chat.storage.search import Search
 from app.chat.storage.turns import TurnTable
-from app.errors import StoreDamaged, StoreError
+from app.chat.storage.words import WordIndex
+from app.errors import StoreDamaged, StoreError, StoreFull
+from app.exchange.backups import Backups
+from app.files import sync_folder
 
 __all__ = ["ConversationEntry", "OpenedStore", "Store", "open_store"]
 
@@ -81,8 +84,8 @@ def open_store(
 ) -> OpenedStore:
     """Open the store, or begin one, for who holds the data directory's lock.
 
-    Replies that a crash left unfinished are marked as cut. A damaged file is moved aside and a new
-    one begun.
+    Replies that a crash left unfinished are marked as cut. A damaged file is moved aside; the
+    newest sound backup takes its place, or a new file where there is none.
 
     Raises:
         StoreNewer: the file is of a newer version; it is left as it is.
@@ -90,13 +93,11 @@ def open_store(
     """
     notices: list[str] = []
     try:
+        if not path.exists() and (sentence := _bring_back(path, "is missing")) is not None:
+            notices.append(sentence)
         database, notice = _open(path, schema)
     except StoreDamaged:
-        aside = _move_aside(path)
-        notices.append(
-            f"The file of your conversations was damaged; it was kept as {aside} "
-            "and a new one begun."
-        )
+        notices.append(_replace_damaged(path))
         database, notice = _open(path, schema)
     if notice is not None:
         notices.append(notice)
@@ -111,11 +112,60 @@ def open_store(
 def _open(path: Path, schema: Schema) -> tuple[Database, str | None]:
     database = Database(path)
     try:
-        database.check()
-        return database, migrate(database, schema)
+        try:
+            database.check()
+            notice = migrate(database, schema)
+            WordIndex(database).check()
+        except StoreDamaged as damage:
+            _repair(database, damage)
+            notice = migrate(database, schema)
+        return database, notice
     except BaseException:
         database.close()
         raise
+
+
+def _repair(database: Database, damage: StoreDamaged) -> None:
+    """Make the index of words again; raises ``damage``, nothing changed, if more is damaged."""
+    try:
+        with database.transaction():
+            WordIndex(database).make_again()
+            database.check()
+    except StoreFull:
+        raise
+    except StoreError as error:
+        raise damage from error
+
+
+def _bring_back(path: Path, what: str) -> str | None:
+    """Put the newest sound backup where no file is; a sentence, None without a backup."""
+    ready = Backups(path).prepare()
+    return None if ready is None else _put_back(path, ready, what)
+
+
+def _replace_damaged(path: Path) -> str:
+    """Move a damaged file aside and put a backup in its place; a sentence."""
+    ready = Backups(path).prepare()  # before the move: a full disk then changes nothing
+    what = f"was damaged; it was kept as {_move_aside(path)}"
+    if ready is None:
+        return f"The file of your conversations {what} and a new one begun."
+    return _put_back(path, ready, what)
+
+
+def _put_back(path: Path, ready: tuple[datetime, Path], what: str) -> str:
+    made, copy = ready
+    try:
+        copy.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise StoreError(
+            f"The backup {copy} cannot be put in place: {error.strerror or error}."
+        ) from error
+    when = made.astimezone().strftime("%Y-%m-%d %H:%M")
+    return (
+        f"The file of your conversations {what}. They are back from the backup of {when}; "
+        "what was written later is not among them."
+    )
 
 
 def _move_aside(path: Path) -> Path:

@@ -13,7 +13,7 @@ from typing import Final
 
 from app.chat.storage.database import Database
 from app.chat.storage.schema import APPLICATION_ID, CREATE, STEPS, VERSION
-from app.errors import StoreError, StoreNewer
+from app.errors import StoreDamaged, StoreError, StoreNewer
 
 Statements = Sequence[str]
 
@@ -32,6 +32,9 @@ class Schema:
     create: Statements
     steps: Mapping[int, Statements]
 
+
+FAR_VERSION: Final = 10_000
+"""No Hearth writes such a version: the number is damage."""
 
 CURRENT: Final = Schema(VERSION, CREATE, STEPS)
 
@@ -60,7 +63,11 @@ def _check_ours(database: Database, version: int, schema: Schema) -> None:
     """Refuse another program's file and a later version's, before anything in it is changed."""
     is_empty = version == 0 and not database.read("SELECT name FROM sqlite_schema LIMIT 1")
     if not is_empty and database.pragma("application_id") != APPLICATION_ID:
+        if database.read("SELECT 1 FROM sqlite_schema WHERE name = 'turn_place'"):
+            raise StoreDamaged(f"The file {database.path} is damaged: its header is not ours.")
         raise StoreError(f"The file {database.path} belongs to another program.")
+    if not 0 <= version < FAR_VERSION:
+        raise StoreDamaged(f"The file {database.path} is damaged: version {version}.")
     if version > schema.version:
         raise StoreNewer(
             f"The conversations in {database.path.parent} were written by a newer Hearth "

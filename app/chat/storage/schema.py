@@ -28,6 +28,12 @@ WORDS: Final = (
 )
 """The indexes; ``WordIndex`` keeps them."""
 
+WORDS_FILLED: Final = (
+    "INSERT INTO turn_words (rowid, text) SELECT id, text FROM turn WHERE state <> 'streaming'",
+    "INSERT INTO title_words (rowid, title) SELECT id, title FROM conversation",
+)
+"""Fills empty indexes from the tables."""
+
 CREATE: Final = (
     """
     CREATE TABLE conversation (
@@ -136,9 +142,7 @@ STEPS: Final[Mapping[int, Sequence[str]]] = MappingProxyType(
             "ALTER TABLE reply ADD COLUMN thinking_ms REAL",
             "ALTER TABLE reply ADD COLUMN thinking_tokens INTEGER",
             *WORDS,
-            "INSERT INTO turn_words (rowid, text)"
-            " SELECT id, text FROM turn WHERE state <> 'streaming'",
-            "INSERT INTO title_words (rowid, title) SELECT id, title FROM conversation",
+            *WORDS_FILLED,
         ),
     }
 )
