@@ -18,6 +18,7 @@ from app.connections.chats import ChatConnections
 from app.connections.composing import ComposerConnections
 from app.connections.memory import MemoryConnections
 from app.connections.models import ModelConnections
+from app.connections.options import OptionConnections
 from app.connections.pages import PageConnections, PageServices
 from app.connections.trash import TrashConnections
 from app.desktop.forward import ForwardWatch
@@ -71,8 +72,16 @@ class Application(QObject):
         self.pages = PageConnections(self.window, self.look, self._icons, services, self)
         self._forward = ForwardWatch(places.data / "run", self)
         self._forward.wanted.connect(self._come_forward)
-        deeds = Deeds(self._new_chat, self._trash, self._is_working)
-        install(window_actions(self.window, deeds), self.window)
+        deeds = Deeds(
+            self._new_chat,
+            self._trash,
+            self.pages.show_shortcuts,
+            self.pages.zoom,
+            self._is_working,
+        )
+        actions = window_actions(self.window, deeds)
+        install(actions, self.window)
+        self.pages.know(actions)
 
     def start(self) -> None:
         """Open the store, start the engine, look for a model; none of it holds the window up."""
@@ -94,6 +103,9 @@ class Application(QObject):
         composing = ComposerConnections(self.window, workshop, self)
         composing.follow_settings(settings)
         self.pages.settings.changed.connect(composing.follow_settings)
+        OptionConnections(
+            self.window, workshop, self.look, lambda: self._settings.settings, self
+        )
         workshop.start(settings.window.conversation)
         trash.sweep()
         self.choice = ModelChoice(

@@ -94,6 +94,11 @@ class ChatPage(QWidget):
         self.composer.set_placeholder(to_model if name else tr("Write a message"))
         self.view.show_model(state)
 
+    def show_full(self, full: bool) -> None:
+        """Let the chat be as wide as the page."""
+        self.transcript.column.show_full(full)
+        self._arrange()
+
     def show_notice(self, facts: ErrorFacts | None) -> None:
         """Show a card above the composer for what concerns no single turn, or none."""
         if self._notice is not None:

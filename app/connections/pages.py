@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
-from PySide6.QtCore import QObject, QUrl, Signal
+import msgspec
+from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices
 
+from app.actions import Action
 from app.chat.blocks.inline_error import Choice, ErrorFacts
 from app.cli.engine import installed
 from app.desktop.answers import Background
@@ -29,9 +32,14 @@ from app.pages.text.crash import Fault, crash_of_before, last_lines, report_text
 from app.pages.text.log_page import LogPage
 from app.pages.text.report_dialog import ReportDialog
 from app.pages.text.report_page import ReportPage
+from app.panels.shortcuts import ShortcutList
 from app.settings.file import SettingsFile
 from app.settings.record import Settings
 from app.window import Window
+
+ZOOM_STEP: Final = 0.1
+SMALLEST: Final = 0.8
+LARGEST: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +52,7 @@ class PageServices:
 
 
 class PageConnections(QObject):
-    """The pages of the window besides chat and memory.
-
-    Emits ``wanted`` with a Wanted that others do.
-    """
-
-    wanted = Signal(object)
+    """The pages of the window besides chat and memory."""
 
     def __init__(
         self, window: Window, look: Look, icons: Icons, services: PageServices, parent: QObject
@@ -60,6 +63,7 @@ class PageConnections(QObject):
         self._services = services
         self._engine = EngineReport(problem=tr("The engine has not started yet."))
         self._background = Background(self)
+        self._actions: tuple[Action, ...] = ()
         logs = services.places.engine_log.parent
         self.settings = SettingsPage(look, icons, lambda: services.settings.settings, window)
         self.log = LogPage(look, icons, logs, self._background, window)
@@ -73,6 +77,7 @@ class PageConnections(QObject):
         ):
             window.add_page(name, page)
             page.head.chat_wanted.connect(lambda: window.show_page(PageName.CHAT))
+        window.page.show_full(services.settings.settings.full_width)
         self.settings.changed.connect(self._on_changed)
         self.settings.wanted.connect(self._on_wanted)
 
@@ -92,6 +97,22 @@ class PageConnections(QObject):
             ErrorFacts(tr("Please note"), fault.sentence, fault.detail, (choice,))
         )
 
+    def know(self, actions: tuple[Action, ...]) -> None:
+        """Take the actions that the list of shortcuts shows."""
+        self._actions = actions
+
+    def show_shortcuts(self) -> None:
+        """Show every action with its keys."""
+        ShortcutList(self._look, self._actions, self._window).open()
+
+    def zoom(self, steps: int) -> None:
+        """Make all text larger or smaller; 0 is the system's size."""
+        settings = self._services.settings.settings
+        wanted = round(settings.text_scale + steps * ZOOM_STEP, 1) if steps else 1.0
+        scale = min(max(wanted, SMALLEST), LARGEST)
+        self._look.magnify(scale)
+        self._services.save(msgspec.structs.replace(settings, text_scale=scale))
+
     def close(self) -> None:
         """End the thread."""
         self._background.close()
@@ -104,6 +125,7 @@ class PageConnections(QObject):
         look.prefer(Preference(settings.theme))
         look.magnify(settings.text_scale)
         look.colour(settings.accent)
+        self._window.page.show_full(settings.full_width)
         self._services.save(settings)
 
     def _on_wanted(self, wanted: Wanted) -> None:
@@ -116,8 +138,8 @@ class PageConnections(QObject):
             self._window.show_page(pages[wanted])
         elif wanted is Wanted.DATA_FOLDER:
             QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._services.places.data)))
-        else:
-            self.wanted.emit(wanted)
+        elif wanted is Wanted.SHORTCUTS:
+            self.show_shortcuts()
 
     # Reports -------------------------------------------------------------------------------------
 

@@ -245,7 +245,10 @@ class ChatRowDelegate(QStyledItemDelegate):
             painter.setPen(theme.color("text2"))
             label = box.adjusted(theme.px(10), 0, 0, -theme.px(HEADING_BELOW))
             align = Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignLeft
-            painter.drawText(label, align, index.data())
+            words = painter.fontMetrics().elidedText(
+                str(index.data()), Qt.TextElideMode.ElideRight, int(label.width() - theme.px(16))
+            )
+            painter.drawText(label, align, words)
         else:
             self._paint_chat(painter, box, option, index)
         painter.restore()

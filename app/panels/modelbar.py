@@ -40,7 +40,8 @@ def phase_words(phase: ModelPhase) -> str:
 
 class ModelBar(QWidget):
     """One row over the page. Emits ``sidebar_wanted`` and ``chat_wanted`` from two buttons,
-    ``picker_wanted`` from the model's name, ``eject_wanted`` from the button beside it.
+    ``picker_wanted`` from the model's name, ``eject_wanted`` from the button beside it,
+    ``options_wanted`` from the one at the end.
 
     The first two buttons are shown only while the sidebar is closed.
     """
@@ -49,6 +50,7 @@ class ModelBar(QWidget):
     chat_wanted = Signal()
     picker_wanted = Signal()
     eject_wanted = Signal()
+    options_wanted = Signal()
 
     def __init__(self, look: Look, icons: Icons, parent: QWidget) -> None:
         super().__init__(parent)
@@ -63,6 +65,10 @@ class ModelBar(QWidget):
         self.name = NameButton(look, icons, self)
         self.eject = IconButton(look, icons, "eject", tr("Give the memory back"), self, side=28)
         self.name.clicked.connect(self.picker_wanted)
+        self.options = IconButton(
+            look, icons, "panel", tr("Options of this chat (Ctrl+Alt+P)"), self
+        )
+        self.options.clicked.connect(self.options_wanted)
         self.eject.clicked.connect(self.eject_wanted)
         self._load_bar = FractionBar(look, tr("Loading the model"), self)
         self._context_bar = FractionBar(look, tr("Context in use"), self, warns=True)
@@ -113,7 +119,7 @@ class ModelBar(QWidget):
             self._paint_text(painter, x + theme.px(8), Role.TITLE_PLAIN, "text2", words)
         last = self.eject if self.eject.isVisibleTo(self) else self.name
         x = last.geometry().right()
-        end = self._context_left() if self._limit else self.width() - theme.px(SIDE)
+        end = self._context_left() if self._limit else self._end()
         self._paint_title(painter, x + theme.px(24), end - theme.px(24))
         if self._limit:
             left = self._context_left() + theme.px(BAR_WIDTH + 8)
@@ -178,6 +184,10 @@ class ModelBar(QWidget):
         self.name.setGeometry(
             self._text_left() - around, middle - tall // 2, wide + theme.px(20) + 2 * around, tall
         )
+        self.options.move(
+            self.width() - theme.px(SIDE - 8) - self.options.width(),
+            middle - self.options.height() // 2,
+        )
         self.eject.setVisible(self._state.phase in (ModelPhase.READY, ModelPhase.LOADING))
         self.eject.move(
             self.name.geometry().right() + theme.px(10), middle - self.eject.height() // 2
@@ -204,7 +214,11 @@ class ModelBar(QWidget):
     def _context_left(self) -> int:
         theme = self._look.theme
         number = QFontMetricsF(theme.font(Role.CAPTION)).horizontalAdvance(self._number())
-        return self.width() - round(number) - theme.px(SIDE + BAR_WIDTH + 8)
+        return self._end() - round(number) - theme.px(BAR_WIDTH + 8)
+
+    def _end(self) -> int:
+        """Where the number ends, before the last button."""
+        return self.options.x() - self._look.theme.px(16)
 
     def _number(self) -> str:
         return tr("{used} of {limit}", used=f"{self._used:,}", limit=f"{self._limit:,}")

@@ -39,11 +39,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         accent: "#rrggbb" instead of ember, None for ember.
         send_key: what sends a message; the other one makes a new line.
         full_width: whether the transcript is as wide as the window.
-        reduced_motion: nothing moves by itself, whatever the system says.
-        notify_long_replies: tell the desktop of a long reply that ends in the background.
         auto_titles: whether the model titles a chat after its first reply.
         model_presets: by checkpoint name, the preset that a new chat with it begins with.
-        gpu_memory_gb, ram_gb: most GiB that the engine may hold; None is what the planner allows.
     """
 
     default_model: str | None = None
@@ -56,13 +53,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     accent: Annotated[str, msgspec.Meta(pattern="^#[0-9a-fA-F]{6}$")] | None = None
     send_key: Literal["enter", "ctrl+enter"] = "enter"
     full_width: bool = False
-    reduced_motion: bool = False
-    notify_long_replies: bool = True
     auto_titles: bool = True
     presets: tuple[Preset, ...] = ()
     model_presets: dict[str, str] = {}
-    gpu_memory_gb: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    ram_gb: Annotated[float, msgspec.Meta(gt=0)] | None = None
     sampling: SamplingSettings = SamplingSettings()
     window: WindowSettings = WindowSettings()
 

@@ -45,6 +45,7 @@ class Column(QWidget):
         self._tops: list[int] = []
         self._unshown: list[Block] = []
         self._page_width = 0
+        self._full = False
         self._showing = QTimer(self)
         self._showing.setInterval(0)
         self._showing.timeout.connect(self._show_more)
@@ -75,7 +76,14 @@ class Column(QWidget):
     def measure(self) -> int:
         """Width of a block."""
         theme = self._look.theme
-        return max(80, min(theme.px(MEASURE), self._page_width - 2 * theme.px(SIDE)))
+        room = self._page_width - 2 * theme.px(SIDE)
+        return max(80, room if self._full else min(theme.px(MEASURE), room))
+
+    def show_full(self, full: bool) -> None:
+        """Let blocks be as wide as the page, or no wider than is good to read."""
+        if full != self._full:
+            self._full = full
+            self._arrange(0)
 
     def left(self) -> int:
         """Where blocks begin: centred in the page, whether or not a scroll bar is shown."""

@@ -77,8 +77,6 @@ class Wanted(Enum):
 
     SHORTCUTS = "shortcuts"
     DATA_FOLDER = "data-folder"
-    BACK_UP = "back-up"
-    RESTORE = "restore"
     LOG = "log"
     DOCTOR = "doctor"
     ABOUT = "about"
@@ -136,12 +134,6 @@ def _appearance(languages: tuple[tuple[str, str], ...]) -> tuple[Field, ...]:
             Switch(),
         ),
         Field(
-            "reduced_motion",
-            tr("Less motion"),
-            tr("Nothing slides or turns, whatever the system says"),
-            Switch(),
-        ),
-        Field(
             "language",
             tr("Language"),
             tr("Of the window; replies are in the language that you write in"),
@@ -163,12 +155,6 @@ def _chats() -> tuple[Field | Button, ...]:
             "auto_titles",
             tr("Title chats by themselves"),
             tr("The model titles a chat after its first reply, while nothing else waits"),
-            Switch(),
-        ),
-        Field(
-            "notify_long_replies",
-            tr("Tell me when a long reply is done"),
-            tr("A notification, where another window is in front"),
             Switch(),
         ),
         Button(
@@ -203,20 +189,6 @@ def _memory() -> tuple[Field, ...]:
     automatic = tr("automatic")
     return (
         Field(
-            "gpu_memory_gb",
-            tr("Most GPU memory"),
-            tr("Models are planned to fit into it"),
-            Number(1, 1024, 1, 1, " GiB", automatic),
-            at_start=True,
-        ),
-        Field(
-            "ram_gb",
-            tr("Most RAM"),
-            tr("For models and kept chats together"),
-            Number(1, 4096, 1, 1, " GiB", automatic),
-            at_start=True,
-        ),
-        Field(
             "states_quota_gb",
             tr("Disk for kept chats"),
             tr("So that old chats go on at once; 0 keeps none. Texts of chats are not in it"),
@@ -240,18 +212,6 @@ def _files() -> tuple[Field | Button, ...]:
             tr("Where your chats are"),
             tr("On this computer only. Hearth sends nothing of them anywhere and counts nothing"),
             tr("Open folder"),
-        ),
-        Button(
-            Wanted.BACK_UP,
-            tr("Back up everything"),
-            tr("Chats, pictures and settings in one file"),
-            tr("Back up…"),
-        ),
-        Button(
-            Wanted.RESTORE,
-            tr("Restore a backup"),
-            tr("What is here now is set aside, not deleted"),
-            tr("Restore…"),
         ),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import (
     QApplication,
@@ -68,6 +68,7 @@ class ModelPicker(QFrame):
         self.line.textChanged.connect(self._fill)
         self.line.installEventFilter(self)
         self.list = QListWidget(self)
+        self.list.viewport().setAutoFillBackground(False)
         self.list.setFrameShape(QFrame.Shape.NoFrame)
         self.list.setAccessibleName(tr("Models on this computer"))
         self.list.installEventFilter(self)
@@ -146,6 +147,7 @@ class ModelPicker(QFrame):
                 continue
             item = QListWidgetItem(row_words(entry, loaded=entry.path == self._loaded))
             item.setData(Qt.ItemDataRole.UserRole, str(entry.path))
+            item.setSizeHint(QSize(0, self._look.theme.px(ROW)))
             item.setToolTip(str(entry.path))
             if not entry.present:
                 item.setFlags(Qt.ItemFlag.NoItemFlags)

@@ -64,7 +64,7 @@ def test_every_setting_is_on_the_page(told: Told) -> None:
 
 
 def test_showing_settings_tells_of_no_change(told: Told) -> None:
-    told.show(Settings(theme="dark", text_scale=1.5, ram_gb=12.5, language="fr"))
+    told.show(Settings(theme="dark", text_scale=1.5, states_quota_gb=12.5, language="fr"))
     assert told.settings == []
     box = told.part("language")
     assert isinstance(box, QComboBox) and box.currentText() == "fr"
@@ -93,8 +93,6 @@ def test_each_change_is_told_with_all_the_others(told: Told) -> None:
     ("name", "shown", "value"),
     [
         ("text_scale", 150.0, 1.5),
-        ("gpu_memory_gb", 11.5, 11.5),
-        ("gpu_memory_gb", 0.0, None),
         ("states_quota_gb", 0.0, 0.0),
         ("states_quota_gb", -1.0, None),
         ("states_quota_gb", 20.0, 20.0),
@@ -103,7 +101,7 @@ def test_each_change_is_told_with_all_the_others(told: Told) -> None:
 def test_a_number_is_kept_in_the_unit_of_the_record(
     told: Told, name: str, shown: float, value: float | None
 ) -> None:
-    told.show(Settings(gpu_memory_gb=4.0, states_quota_gb=5.0))
+    told.show(Settings(states_quota_gb=5.0))
     spin = told.part(name)
     assert isinstance(spin, QDoubleSpinBox)
     spin.setValue(shown)
