@@ -5,7 +5,9 @@ Knows no widget, so that a test can run it without a window.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject
+from typing import Final
+
+from PySide6.QtCore import QObject, QTimer
 
 from app.chat.chats import Chats
 from app.chat.kept.following import KeptStates
@@ -13,7 +15,9 @@ from app.chat.store import open_store
 from app.chat.store_bridge import StoreBridge
 from app.chat.store_thread import StoreThread
 from app.chat.turns.services import ChatServices
+from app.desktop.answers import Background
 from app.directories import Directories
+from app.exchange.backups import Backups
 from app.library.loaded import USUAL, LoadedModel
 from app.link.bridge import EngineBridge
 from app.link.client import EngineClient
@@ -25,8 +29,12 @@ from app.link.process import EngineCommand
 from engine.protocol import Sampling
 
 
+LOOK_MS: Final = 3_600_000
+"""How often it is seen whether a backup is due."""
+
+
 class Workshop(QObject):
-    """Engine, store and chats. Owns their threads and the engine's process.
+    """Engine, store, its backups and chats. Owns their threads and the engine's process.
 
     Raises:
         StoreError: the conversations cannot be opened.
@@ -45,6 +53,11 @@ class Workshop(QObject):
         self._thread = StoreThread(lambda: open_store(places.store_file))
         self.notices = self._thread.notices
         self.store = StoreBridge(self._thread, self)
+        self._backups = Backups(places.store_file)
+        self._copying = Background(self)
+        self._copying.failed.connect(self.store.failed)
+        self._due = QTimer(self, interval=LOOK_MS)
+        self._due.timeout.connect(self._back_up)
         self.bridge = EngineBridge(self)
         self._engine_log = EngineLog(places.engine_log)
         self.client = EngineClient(
@@ -66,12 +79,19 @@ class Workshop(QObject):
         """Start the engine and show ``chat``, or the one that was used last."""
         self.client.start()
         self.chats.start(chat)
+        self._back_up()
+        self._due.start()
 
     def close(self) -> None:
         """Keep what has come, end the engine, write what is queued."""
+        self._due.stop()
+        self._copying.close()
         self.chats.close()
         self.bridge.close()
         self.client.close()
         self.store.close()
         self._thread.close()
         self._engine_log.close()
+
+    def _back_up(self) -> None:
+        self._copying.ask(self._backups.make_due, lambda _made: None)
