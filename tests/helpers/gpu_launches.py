@@ -28,8 +28,11 @@ from kernels.device import SHARED_BYTES
 from tests.helpers.gpu_compile import Launch, target
 
 FOLDER = Path(__file__).resolve().parent / "gpu"
-MOST_S = 0.5
-"""What one check may take: numbers are not computed, but loops over rows still run."""
+MOST_S = 0.2
+"""What one check may take: numbers are not computed, but loops over rows still run.
+
+Launches come early: as many were recorded within 0.15 as within 0.5.
+"""
 DEVICE = torch.device("cuda", 0)
 
 
