@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.chat.options.record import ChatOptions
+from app.connections.options import OptionConnections
 from app.settings.sampling import SamplingSettings
 from tests.helpers.fake_engine import Script
 from tests.helpers.qt import wait_until
@@ -60,4 +61,25 @@ def test_the_tokens_of_what_is_typed_are_counted_by_the_engine(tmp_path: Path) -
     composer.field.insertPlainText("word " * 1_000_000)
     assert not composer.button.isEnabled()
     assert "too long" in composer.shown_hint()
+    window.close()
+
+
+def test_what_is_set_in_the_panel_holds_for_the_chat_and_nonsense_does_not(tmp_path: Path) -> None:
+    window = TestWindow(tmp_path).started()
+    options = window.whole.findChild(OptionConnections)
+    session = window.page.session
+    assert options is not None and session is not None
+    assert not options.panel.isVisible()
+    window.window.bar.options.click()
+    assert options.panel.isVisible()
+    options.panel.system.setPlainText("Be brief.")
+    for name, text in (("temperature", "0,5"), ("seed", "7"), ("top_p", "4")):
+        options.panel.fields[name].setText(text)
+        options.panel.fields[name].editingFinished.emit()
+    wanted = SamplingSettings(temperature=0.5, seed=7)
+    assert session.options == ChatOptions(system="Be brief.", sampling=wanted)
+    assert options.panel.fields["top_p"].text() == ""
+    options.panel.fields["seed"].clear()
+    options.panel.fields["seed"].editingFinished.emit()
+    assert session.options.sampling.seed is None
     window.close()
