@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QEvent, QRect, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -75,13 +75,16 @@ class Window(QWidget):
             QWidget.setTabOrder(before, after)
 
     def restore(self, place: WindowPlace) -> None:
-        """Go where the window was, if that is on a screen."""
+        """Go where the window was, if that is on a screen, and be no larger than the screen."""
         self._sidebar_wanted = place.sidebar_shown
-        self.resize(place.width, place.height)
-        if place.x is not None and place.y is not None:
-            wanted = QRect(place.x, place.y, place.width, place.height)
-            if any(s.availableGeometry().intersects(wanted) for s in QGuiApplication.screens()):
-                self.move(place.x, place.y)
+        wanted = QRect(place.x or 0, place.y or 0, place.width, place.height)
+        screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]
+        known = place.x is not None and place.y is not None
+        own = next((room for room in screens if known and room.intersects(wanted)), None)
+        room = own if own is not None else QGuiApplication.primaryScreen().availableGeometry()
+        self.resize(wanted.size().boundedTo(room.size()))
+        if own is not None:
+            self.move(inside(QRect(wanted.topLeft(), self.size()), own))
         if place.maximized:
             self.showMaximized()
 
@@ -184,3 +187,10 @@ class Window(QWidget):
     def _on_look_changed(self, _theme: object) -> None:
         self._arrange()
         self.update()
+
+
+def inside(box: QRect, room: QRect) -> QPoint:
+    """The place nearest to where ``box`` is at which all of it that fits is in ``room``."""
+    x = max(min(box.x(), room.x() + room.width() - box.width()), room.x())
+    y = max(min(box.y(), room.y() + room.height() - box.height()), room.y())
+    return QPoint(x, y)
