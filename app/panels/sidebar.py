@@ -12,6 +12,7 @@ from typing import Final
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
+    QContextMenuEvent,
     QHideEvent,
     QMouseEvent,
     QPainter,
@@ -58,6 +59,13 @@ class ChatListView(QListView):
                 self.menu_wanted.emit(index)
             return
         super().mousePressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """The keyboard's menu key asks for the menu of the row it is at."""
+        index = self.currentIndex()
+        by_keys = event.reason() is QContextMenuEvent.Reason.Keyboard
+        if by_keys and index.isValid() and index.data(ListRole.CHAT.value) is not None:
+            self.menu_wanted.emit(index)
 
 
 class Sidebar(QWidget):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QLineEdit, QListView, QPushButton
 
 from app.chat.storage.conversations import ConversationEntry
@@ -10,7 +11,7 @@ from app.chat.storage.search import Hit
 from app.pages.trash_page import KEPT_DAYS, TrashPage, gone_on
 from app.panels.chat_list import ChatListModel, ListRole, Renaming
 from app.panels.chat_search import ChatPlace, Found
-from app.panels.sidebar import Sidebar
+from app.panels.sidebar import ChatListView, Sidebar
 from tests.helpers.qt import settle, wait_until
 from tests.unit.app.conftest import Stage
 
@@ -99,6 +100,19 @@ def test_a_chat_is_renamed_in_its_row_and_an_empty_title_changes_nothing(stage: 
     assert not model.setData(model.index(1), "   ")
     assert not model.flags(model.index(0)) & Qt.ItemFlag.ItemIsEditable
     assert len(told) == 1
+
+
+def test_the_menu_key_asks_for_the_menu_of_the_chat_it_is_at(stage: Stage) -> None:
+    sidebar, view, model = sidebar_of(stage)
+    sidebar.show_entries((entry(5, "one"), entry(6, "two")))
+    assert isinstance(view, ChatListView)
+    view.menu_wanted.disconnect()
+    asked: list[int] = []
+    view.menu_wanted.connect(lambda index: asked.append(index.data(ListRole.CHAT.value)))
+    view.setCurrentIndex(model.index(2))
+    for reason in (QContextMenuEvent.Reason.Mouse, QContextMenuEvent.Reason.Keyboard):
+        view.contextMenuEvent(QContextMenuEvent(reason, QPoint(5, 5), QPoint(5, 5)))
+    assert asked == [6]
 
 
 def test_the_trash_says_until_when_and_offers_both_ways_out(stage: Stage) -> None:
