@@ -28,7 +28,6 @@ from app.link.events import LoadWish
 from app.link.process import EngineCommand
 from engine.protocol import Sampling
 
-
 LOOK_MS: Final = 3_600_000
 """How often it is seen whether a backup is due."""
 
