@@ -42,6 +42,7 @@ class ChatPage(QWidget):
         self._session: ChatSession | None = None
         self._notice: InlineError | None = None
         self._set_aside = ""
+        self._room = 0
         self.transcript = Transcript(look, icons, self)
         self.composer = Composer(look, icons, self)
         self.view = SessionView(self.transcript)
@@ -238,16 +239,23 @@ class ChatPage(QWidget):
         """The quiet ground."""
         QPainter(self).fillRect(self.rect(), self._look.theme.color("base"))
 
+    def keep_room(self, room: int) -> None:
+        """Leave so many pixels at the end to a panel."""
+        if room != self._room:
+            self._room = room
+            self._arrange()
+
     def _arrange(self) -> None:
         theme = self._look.theme
+        wide = self.width() - self._room
         column = self.transcript.column
-        self.transcript.fit(self.width())
+        self.transcript.fit(wide)
         self.composer.set_tallest(int(self.height() * SHARE))
         height = self.composer.wanted_height()
         empty = self.transcript.is_empty
         foot = self.height() - theme.px(FOOT) - height
         top = (self.height() - height) // 2 if empty else foot
-        self.transcript.setGeometry(0, 0, self.width(), max(0, foot))
+        self.transcript.setGeometry(0, 0, wide, max(0, foot))
         left, measure = column.left(), column.measure()
         wider = theme.px(WIDER)
         self.composer.setGeometry(left - wider, top, measure + 2 * wider, height)
@@ -257,7 +265,7 @@ class ChatPage(QWidget):
             self._notice.setGeometry(left, y, measure, tall)
             self._notice.raise_()
             if not empty:
-                self.transcript.setGeometry(0, 0, self.width(), max(0, y))
+                self.transcript.setGeometry(0, 0, wide, max(0, y))
 
     def _on_look_changed(self, _theme: object) -> None:
         self._arrange()

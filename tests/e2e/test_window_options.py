@@ -83,3 +83,16 @@ def test_what_is_set_in_the_panel_holds_for_the_chat_and_nonsense_does_not(tmp_p
     options.panel.fields["seed"].editingFinished.emit()
     assert session.options.sampling.seed is None
     window.close()
+
+
+def test_the_panel_leaves_the_composer_whole(tmp_path: Path) -> None:
+    window = TestWindow(tmp_path).started()
+    window.window.resize(1280, 800)
+    options = window.whole.findChild(OptionConnections)
+    assert options is not None
+    before = window.page.composer.geometry()
+    options.toggle()
+    assert window.page.composer.geometry().right() < options.panel.x()
+    options.toggle()
+    assert window.page.composer.geometry() == before
+    window.close()
