@@ -75,14 +75,13 @@ class Window(QWidget):
             QWidget.setTabOrder(before, after)
 
     def restore(self, place: WindowPlace) -> None:
-        """Go where the window was, if that is on a screen, and be no larger than the screen."""
+        """Go where the window was, if that is on a screen, then no larger than it."""
         self._sidebar_wanted = place.sidebar_shown
         wanted = QRect(place.x or 0, place.y or 0, place.width, place.height)
         screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]
         known = place.x is not None and place.y is not None
         own = next((room for room in screens if known and room.intersects(wanted)), None)
-        room = own if own is not None else QGuiApplication.primaryScreen().availableGeometry()
-        self.resize(wanted.size().boundedTo(room.size()))
+        self.resize(wanted.size() if own is None else wanted.size().boundedTo(own.size()))
         if own is not None:
             self.move(inside(QRect(wanted.topLeft(), self.size()), own))
         if place.maximized:

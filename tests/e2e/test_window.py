@@ -192,13 +192,13 @@ def test_the_chat_and_the_place_of_the_window_are_found_again(open_window: OpenW
     first.ask("two")
     first.chats().open(chat)
     wait_until(lambda: first.shown()[:1] == ["user: one"])
-    first.window.resize(1000, 700)
     first.window.toggle_sidebar()
+    first.window.resize(780, 700)
     first.close()
     second = open_window().started()
     assert second.shown()[0] == "user: one"
-    assert (second.window.width(), second.window.height()) == (1000, 700)
-    assert not second.window.sidebar.isVisible()
+    assert (second.window.width(), second.window.height()) == (780, 700)
+    assert not second.window.place().sidebar_shown
 
 
 def test_a_refused_reply_is_told_in_a_card_and_the_chat_stays_usable(
