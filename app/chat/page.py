@@ -42,7 +42,6 @@ class ChatPage(QWidget):
         self._session: ChatSession | None = None
         self._notice: InlineError | None = None
         self._set_aside = ""
-        self._room = 0
         self.transcript = Transcript(look, icons, self)
         self.composer = Composer(look, icons, self)
         self.view = SessionView(self.transcript)
@@ -239,15 +238,9 @@ class ChatPage(QWidget):
         """The quiet ground."""
         QPainter(self).fillRect(self.rect(), self._look.theme.color("base"))
 
-    def keep_room(self, room: int) -> None:
-        """Leave so many pixels at the end to a panel."""
-        if room != self._room:
-            self._room = room
-            self._arrange()
-
     def _arrange(self) -> None:
         theme = self._look.theme
-        wide = self.width() - self._room
+        wide = self.contentsRect().width()
         column = self.transcript.column
         self.transcript.fit(wide)
         self.composer.set_tallest(int(self.height() * SHARE))

@@ -54,7 +54,7 @@ class OptionConnections(QObject):
     def _place(self) -> None:
         page, wide = self._page, self.panel.width()
         beside = self.panel.isVisible() and page.width() >= 2 * wide
-        page.keep_room(wide if beside else 0)
+        page.setContentsMargins(0, 0, wide if beside else 0, 0)
         self.panel.setGeometry(page.width() - wide, 0, wide, page.height())
         self.panel.raise_()
 
