@@ -103,9 +103,7 @@ class Application(QObject):
         composing = ComposerConnections(self.window, workshop, self)
         composing.follow_settings(settings)
         self.pages.settings.changed.connect(composing.follow_settings)
-        OptionConnections(
-            self.window, workshop, self.look, lambda: self._settings.settings, self
-        )
+        OptionConnections(self.window, workshop, self.look, lambda: self._settings.settings, self)
         workshop.start(settings.window.conversation)
         trash.sweep()
         self.choice = ModelChoice(
