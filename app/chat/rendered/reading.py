@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QObject, QTimer
 
 from app.chat.markdown.parse import groups_of
 from app.chat.markdown.records import Block, Group
@@ -33,7 +33,14 @@ class Change:
 class Reading:
     """One text. Calls ``changed`` with a Change, at once or from the event loop."""
 
-    def __init__(self, background: Background, changed: Callable[[Change], None]) -> None:
+    def __init__(
+        self, background: Background, changed: Callable[[Change], None], parent: QObject
+    ) -> None:
+        """Read nothing yet.
+
+        ``parent`` owns the timer: one that Python owned could be freed by a collection that runs on
+        another thread, which Qt does not survive.
+        """
         self._background = background
         self._changed = changed
         self._text = ""
@@ -44,7 +51,7 @@ class Reading:
         self._stale = False
         self._closed = False
         self._later: str | None = None
-        self._pause = QTimer(singleShot=True, interval=PAUSE_MS)
+        self._pause = QTimer(parent, singleShot=True, interval=PAUSE_MS)
         self._pause.timeout.connect(self._on_paused)
 
     def grow(self, text: str) -> None:

@@ -47,7 +47,7 @@ class Reply(Selectable):
         self._awake = False
         self._boxes = BoxWidgets(self, look, press.icons)
         self._stack = PartStack(look, press, self._boxes, self.update)
-        self._reading = Reading(press.background, self._on_changed)
+        self._reading = Reading(press.background, self._on_changed, self)
         self._pressed: str | None = None
         self.setMouseTracking(True)
         self.setAccessibleName(tr("Reply"))

@@ -31,8 +31,8 @@ class ReplyWriter(QObject):
 
     failed = Signal(object)
 
-    def __init__(self, asking: Asking, store: StoreBridge) -> None:
-        super().__init__()
+    def __init__(self, asking: Asking, store: StoreBridge, parent: QObject) -> None:
+        super().__init__(parent)
         begun = asking.begun
         self._asking = asking
         self._store = store

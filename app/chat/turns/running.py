@@ -47,7 +47,7 @@ class RunningReply(QObject):
     def __init__(self, asking: Asking, services: ChatServices, parent: QObject) -> None:
         super().__init__(parent)
         self._services = services
-        self._writer = ReplyWriter(asking, services.store)
+        self._writer = ReplyWriter(asking, services.store, self)
         self._writer.failed.connect(self.unwritten)
         self._request = -1
         self._is_over = False
