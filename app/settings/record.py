@@ -20,7 +20,6 @@ class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     maximized: bool = False
     sidebar_width: Annotated[int, msgspec.Meta(ge=0)] | None = None
     sidebar_shown: bool = True
-    options_shown: bool = False
     conversation: int | None = None
 
 
@@ -40,7 +39,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         send_key: what sends a message; the other one makes a new line.
         full_width: whether the transcript is as wide as the window.
         auto_titles: whether the model titles a chat after its first reply.
-        model_presets: by checkpoint name, the preset that a new chat with it begins with.
     """
 
     default_model: str | None = None
@@ -55,7 +53,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     full_width: bool = False
     auto_titles: bool = True
     presets: tuple[Preset, ...] = ()
-    model_presets: dict[str, str] = {}
     sampling: SamplingSettings = SamplingSettings()
     window: WindowSettings = WindowSettings()
 

@@ -90,5 +90,4 @@ class FilterField(QWidget):
     def _on_look_changed(self, _theme: object = None) -> None:
         self.line.setFont(self._look.theme.font(Role.INTERFACE))
         self.setFixedHeight(self.sizeHint().height())
-        self.resize(self.sizeHint())
         self.update()

@@ -110,6 +110,7 @@ class KeptList(QWidget):
 
     def _arrange(self) -> None:
         theme = self._look.theme
+        self.filter.resize(self.filter.sizeHint())
         self.filter.move(self.width() - self.filter.width(), 0)
         self.clear.resize(self.clear.sizeHint().width(), theme.px(HEAD))
         self.clear.move(self.filter.x() - theme.px(8) - self.clear.width(), 0)

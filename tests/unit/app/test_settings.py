@@ -28,7 +28,6 @@ CHANGED = Settings(
     sampling=SamplingSettings(temperature=0.7, top_k=40, seed=2**40),
     accent="#336699",
     presets=(Preset(name="kürz", system="Be brief.", sampling=SamplingSettings(top_p=0.5)),),
-    model_presets={"Qwen 3.5 4B": "kürz"},
     window=WindowSettings(x=-5, y=0, width=1200, height=800, maximized=True),
 )
 

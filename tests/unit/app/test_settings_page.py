@@ -19,7 +19,7 @@ from app.settings.record import Settings, WindowSettings
 from app.settings.sampling import Preset
 from tests.unit.app.conftest import Stage
 
-NOT_ON_THE_PAGE = {"sampling", "window", "presets", "model_presets"}
+NOT_ON_THE_PAGE = {"sampling", "window", "presets"}
 """Set where they are used: in the panel of a chat, and by moving the window."""
 
 
