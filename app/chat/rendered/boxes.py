@@ -181,9 +181,13 @@ class TablePart(BoxPart):
         ]
         self._columns: list[float] = []
         self._rows: list[float] = []
+        self._laid_out_for = -1.0
 
     def set_width(self, width: float) -> None:
         """As wide as the cells need; what does not fit wraps, at last it scrolls."""
+        if width == self._laid_out_for:
+            return
+        self._laid_out_for = width
         theme = self.setting.theme
         side = 2 * theme.px(SIDE)
         room = width - self.left()
