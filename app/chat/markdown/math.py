@@ -71,27 +71,44 @@ def _push(state: StateInline, silent: bool, first: int, last: int, after: int) -
 
 
 def _block(state: StateBlock, first_line: int, end_line: int, silent: bool) -> bool:
-    begin = state.bMarks[first_line] + state.tShift[first_line]
-    line = state.src[begin : state.eMarks[first_line]]
-    opening = line[:2]
+    """A formula, or what may become one: it ends at an empty line, closed or not.
+
+    So text that comes later never makes a formula of blocks that were read already.
+    """
+    opening = _line(state, first_line)[:2]
     if opening not in ("$$", r"\["):
         return False
-    closing = _CLOSING[opening]
-    inside, number = line[2:], first_line
-    lines: list[str] = []
-    while closing not in inside:
-        lines.append(inside)
+    lines = [_line(state, first_line)[2:]]
+    number = first_line + 1
+    while _CLOSING[opening] not in lines[-1] and number < end_line and not state.isEmpty(number):
+        lines.append(_line(state, number))
         number += 1
-        if number >= end_line:
-            return False
-        inside = state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
-    body, _, rest = inside.partition(closing)
-    if rest.strip(" .,;"):
+    lines[-1], closing, rest = lines[-1].partition(_CLOSING[opening])
+    closed = bool(closing) and not rest.strip(" .,;")
+    if closing and not closed and len(lines) == 1:
         return False
     if silent:
         return True
-    token = state.push(DISPLAY, "", 0)
-    token.content = "\n".join((*lines, body)).strip()
-    token.map = [first_line, number + 1]
-    state.line = number + 1
+    if closed:
+        token = state.push(DISPLAY, "", 0)
+        token.content = "\n".join(lines).strip()
+        token.map = [first_line, number]
+    else:
+        while number < end_line and not state.isEmpty(number):
+            number += 1
+        _paragraph(state, first_line, number)
+    state.line = number
     return True
+
+
+def _line(state: StateBlock, number: int) -> str:
+    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
+
+
+def _paragraph(state: StateBlock, first_line: int, last_line: int) -> None:
+    state.push("paragraph_open", "p", 1).map = [first_line, last_line]
+    inline = state.push("inline", "", 0)
+    inline.content = state.getLines(first_line, last_line, state.blkIndent, False).strip()
+    inline.map = [first_line, last_line]
+    inline.children = []
+    state.push("paragraph_close", "p", -1)
