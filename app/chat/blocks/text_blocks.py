@@ -75,10 +75,6 @@ class Selectable(Block):
         """The selected part, letter for letter."""
         return self.text[self.selection.start : self.selection.stop]
 
-    def plain_text(self) -> str:
-        """The selected part, or all where nothing is, without marks of Markdown."""
-        return self.selected_text() or self.text
-
 
 class TextBlock(Selectable):
     """A block of plain text; the flow may show less of it than there is."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from app.chat.markdown.records import Block, Code, Formula, Heading, Paragraph, Plain, Rule, Table
 
 
@@ -18,28 +20,22 @@ def holds(block: Block, tex: str) -> bool:
             return False
 
 
-def plain_text(blocks: list[Block], chosen: range) -> str:
-    """Blocks as they are read, as far as they stand in ``chosen``."""
-    lines: list[str] = []
-    for block in blocks:
-        if block.span.stop <= chosen.start or block.span.start >= chosen.stop:
-            continue
-        match block:
-            case Paragraph() | Heading():
-                text = "".join(
-                    run.text
-                    for run in block.runs
-                    if run.span.start < chosen.stop and run.span.stop > chosen.start
-                )
-                marker = f"{block.nest.marker} " if block.nest.marker else ""
-                lines.append(f"{marker}{text}")
-            case Code() | Plain():
-                lines.append(block.text)
-            case Formula():
-                lines.append(block.tex)
-            case Table():
-                rows = ("\t".join("".join(r.text for r in c) for c in row) for row in block.rows)
-                lines.append("\n".join(rows))
-            case Rule():
-                lines.append("")
-    return "\n".join(lines)
+def blocks_as_text(blocks: Iterable[Block]) -> str:
+    """Blocks as they are read, one under the other."""
+    return "\n".join(map(_as_text, blocks))
+
+
+def _as_text(block: Block) -> str:
+    match block:
+        case Paragraph() | Heading():
+            marker = f"{block.nest.marker} " if block.nest.marker else ""
+            return marker + "".join(run.text for run in block.runs)
+        case Code() | Plain():
+            return block.text
+        case Formula():
+            return block.tex
+        case Table():
+            rows = ("\t".join("".join(r.text for r in c) for c in row) for row in block.rows)
+            return "\n".join(rows)
+        case Rule():
+            return ""

@@ -18,7 +18,6 @@ from app.chat.blocks.text_blocks import Selectable
 from app.chat.rendered.box_widgets import BoxWidgets
 from app.chat.rendered.boxes import BoxPart
 from app.chat.rendered.parts import Part
-from app.chat.rendered.plain import plain_text
 from app.chat.rendered.reading import Change, Reading
 from app.chat.rendered.stack import PartStack, Press
 from app.language.words import tr
@@ -117,11 +116,6 @@ class Reply(Selectable):
             if part.block.span.start <= offset < part.block.span.stop:
                 return part.word_at(offset)
         return range(offset, offset)
-
-    def plain_text(self) -> str:
-        """The selected text, or all of it, as it is read: without the marks of Markdown."""
-        chosen = self.selection or range(len(self.text))
-        return plain_text([part.block for part in self._stack.parts], chosen)
 
     # Events --------------------------------------------------------------------------------------
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtGui import QGuiApplication, QTextDocumentFragment
+from PySide6.QtGui import QGuiApplication
 
 from app.chat.conversation import Turn
+from app.chat.markdown.parse import groups_of
+from app.chat.rendered.plain import blocks_as_text
 from app.chat.session import ChatSession
 from app.chat.store import Store
 from app.chat.turns.deeds import TurnVerb, TurnWish
@@ -96,4 +98,5 @@ def plain_text(markdown: str) -> str:
     """What a text says without the signs of Markdown; a very long one stays as it is."""
     if len(markdown) > PLAIN_MOST:
         return markdown
-    return QTextDocumentFragment.fromMarkdown(markdown).toPlainText()
+    blocks = [block for group in groups_of(markdown) for block in group.blocks]
+    return blocks_as_text(blocks)
